@@ -25,6 +25,7 @@ or a secret.
         NewerSchema          4
         VerificationFailed   4
         RedactionIncomplete  4
+        ExchangeConflict     4  facts of an exchange log contradict each other
       StoreBusy              5  another process holds the write lock
       Interrupted          130
 """
@@ -161,6 +162,13 @@ class VerificationFailed(Refused):
 class RedactionIncomplete(Refused):
     kind = "redaction_incomplete"
     meaning = "the redaction could not be completed or proven"
+
+
+class ExchangeConflict(Refused):
+    """An exchange log would contradict itself; the message names the batch and call ids, never their content."""
+
+    kind = "exchange_conflict"
+    meaning = "a fact contradicts the exchange log"
 
 
 class StoreBusy(QijuError):

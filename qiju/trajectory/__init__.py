@@ -1,1 +1,1 @@
-"""The trajectory API: the append-only facts of a session, read in bounded, snapshot-fixed pages under a privacy view."""
+"""The trajectory API: a session's append-only facts, in bounded, snapshot-fixed pages under a privacy view."""

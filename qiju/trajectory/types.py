@@ -1,8 +1,8 @@
 """The values of the trajectory API: what a writer gives, what a reader serves, and what was left out on the way.
 
-All of them are frozen. A *draft* is what a writer knows; a *record* is what a store made of it (sequence, digest and the
-missing parts filled in). A *query* says which records, without saying from which kind of store. A *loss report* travels
-with every projection, import and export, so that nothing is left out silently.
+All of them are frozen. A *draft* is what a writer knows; a *record* is what a store made of it (sequence, digest and
+the missing parts filled in). A *query* says which records, without saying from which kind of store. A *loss report*
+travels with every projection, import and export, so that nothing is left out silently.
 
 Digests of records are 64 hex digits (SHA-256 over the payload's canonical JSON, UTF-8); digests of exported bytes are
 written `sha256:<hex>`.
@@ -299,7 +299,7 @@ class FileExportReceipt:
 def record_kind(value: object) -> RecordKind:
     """The kind of that name. Raises `InvalidRecord` for any other."""
     try:
-        return RecordKind(value)
+        return RecordKind(str(value))
     except ValueError:
         raise InvalidRecord(
             "unknown kind of trajectory record", hint="kinds: " + ", ".join(kind.value for kind in RecordKind)
