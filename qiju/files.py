@@ -107,12 +107,17 @@ def rename_over(source: Path, target: Path) -> None:
 
 def temporary_beside(target: Path) -> Path:
     """A fresh name in the target's folder that sorts out of sight and tells whose leftover it would be."""
-    return target.with_name(f".{target.name[:100]}{TEMPORARY_MARK}{os.getpid()}-{os.urandom(4).hex()}")
+    return target.with_name(f"{_hidden(target)}{TEMPORARY_MARK}{os.getpid()}-{os.urandom(4).hex()}")
+
+
+def _hidden(target: Path) -> str:
+    # File systems count 255 bytes, not characters: a long name in CJK must leave room for the mark.
+    return "." + os.fsencode(target.name)[:150].decode("utf-8", "ignore")
 
 
 def sweep_abandoned(target: Path) -> list[Path]:
     """Remove leftovers of killed runs on `target` that nobody has written to for an hour; returns what went."""
-    prefix = f".{target.name[:100]}{TEMPORARY_MARK}"
+    prefix = f"{_hidden(target)}{TEMPORARY_MARK}"
     gone = []
     for path in target.parent.iterdir():
         if path.name.startswith(prefix) and _last_write(path) < time.time() - ABANDONED_AFTER:
@@ -142,63 +147,13 @@ def remove_tree(path: Path) -> None:
         pass
 
 
-class FileReplacement:
-    """`with FileReplacement(target) as out: out.write(...)`: the target changes only when the block ends well.
-
-    `out` is a binary file, mode 0600 unless `mode` says otherwise (permission bits); an existing target keeps its bits.
-    Any exception in the block, `KeyboardInterrupt` included, removes the temporary file and leaves the target alone.
-    """
-
-    def __init__(self, target: Path, *, protected: Iterable[Path] = (), mode: int = 0o600) -> None:
-        refuse_target(target, protected=protected)
-        self.target = target
-        self.mode = mode
-        self.temporary = temporary_beside(target)
-        self._file: BinaryIO | None = None
-
-    def __enter__(self) -> BinaryIO:
-        try:
-            sweep_abandoned(self.target)
-            if self.target.exists():
-                self.mode = stat.S_IMODE(self.target.stat().st_mode)
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
-            handle = os.open(self.temporary, flags, 0o600)
-        except OSError as error:
-            raise disk_error(error, self.target) from error
-        self._file = os.fdopen(handle, "w+b")
-        return self._file
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        assert self._file is not None
-        try:
-            if error is None:
-                self._file.flush()
-                os.fsync(self._file.fileno())
-                self._file.close()
-                self.temporary.chmod(self.mode)
-                rename_over(self.temporary, self.target)
-                sync_folder(self.target.parent)
-        except OSError as failure:
-            raise disk_error(failure, self.target) from failure
-        finally:
-            self._discard()
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            raise disk_error(error, self.target) from error
-
-    def _discard(self) -> None:
-        assert self._file is not None
-        if not self._file.closed:
-            try:
-                self._file.close()
-            except OSError:
-                pass  # a full disk refuses the last flush as well; the file is thrown away next
-        remove_tree(self.temporary)
-
-
 class PathReplacement:
-    """Like `FileReplacement` for writers that want a path, not a handle (SQLite, Parquet): `with ... as path`."""
+    """`with PathReplacement(target) as path:` for writers that want a path (SQLite, Parquet).
+
+    The file is private (0600) unless `mode` says otherwise (permission bits); an existing target keeps its bits. Any
+    exception in the block, `KeyboardInterrupt` included, removes the temporary file and leaves the target alone.
+    Raises what `refuse_target` raises, and `StorageFailed` when the disk refuses.
+    """
 
     def __init__(self, target: Path, *, protected: Iterable[Path] = (), mode: int = 0o600) -> None:
         refuse_target(target, protected=protected)
@@ -211,7 +166,8 @@ class PathReplacement:
             sweep_abandoned(self.target)
             if self.target.exists():
                 self.mode = stat.S_IMODE(self.target.stat().st_mode)
-            os.close(os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+            os.close(os.open(self.temporary, flags, 0o600))
         except OSError as error:
             raise disk_error(error, self.target) from error
         return self.temporary
@@ -230,8 +186,30 @@ class PathReplacement:
         finally:
             for suffix in ("", "-journal", "-wal", "-shm"):
                 remove_tree(self.temporary.with_name(self.temporary.name + suffix))
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             raise disk_error(error, self.target) from error
+
+
+class FileReplacement:
+    """`with FileReplacement(target) as out: out.write(...)`: the same promise, with an open binary file."""
+
+    def __init__(self, target: Path, *, protected: Iterable[Path] = (), mode: int = 0o600) -> None:
+        self._path = PathReplacement(target, protected=protected, mode=mode)
+
+    def __enter__(self) -> BinaryIO:
+        self._file = self._path.__enter__().open("wb")
+        return self._file
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._file.close()
+        except OSError as failure:
+            # A full disk may refuse only this last flush; the target must stay as it was then, too.
+            if error is None:
+                kind, error, traceback = type(failure), failure, failure.__traceback__
+        self._path.__exit__(kind, error, traceback)
 
 
 def sync_file(path: Path) -> None:
@@ -307,7 +285,7 @@ class FolderReplacement:
 
 
 def _old_name(target: Path) -> Path:
-    return target.with_name(f".{target.name[:100]}.qiju-old")
+    return target.with_name(f"{_hidden(target)}.qiju-old")
 
 
 def recover_folder(target: Path) -> None:
