@@ -50,6 +50,7 @@ class _Piece(NamedTuple):
     whole: bool
     repair: str
     reason: str
+    complete: bool = False
 
 
 class _Pending(NamedTuple):
@@ -99,44 +100,23 @@ def read_values(path: Path) -> Iterator[Found | Damage]:
 def _line(text: str, number: int, pending: _Pending | None) -> tuple[list[Found | Damage], _Pending | None]:
     """Read one line; `pending` is the torn piece that an earlier line left."""
     if not text.strip(_BETWEEN):
-        return ([], pending) if pending is None or not text.strip() else ([], _grown(pending, text, number))
+        return [], None if pending is None else _grown(pending, text, number)
     out: list[Found | Damage] = []
-    pieces = _split(text)
+    pieces = _split(text, only_records=pending is not None)
     several = sum(piece.whole for piece in pieces) > 1
     for piece in pieces:
-        if piece.whole:
-            if isinstance(piece.value, dict):
-                notes = [piece.repair] if piece.repair else []
-                notes += ["several records on one line"] if several else []
-                out.append(Found(number, number, piece.value, "; ".join(notes)))
-                # A writer that cut into another's line wrote one line; what comes later is not its other half.
-                if pending is not None and number - pending.last_line > 1:
-                    out.append(_torn(pending))
-                    pending = None
-            elif pending is not None:
-                pending = _grown(pending, piece.text, number)
-            else:
-                out.append(Damage(number, number, "not_object", "a JSON value that is not an object"))
-            continue
-        joined = _joined(pending, piece.text)
-        if pending is not None and joined is not None:
-            note = f"put together from lines {pending.line} to {number}"
-            out.append(Found(pending.line, number, joined, note))
-            pending = None
-            continue
-        if piece.text.lstrip(_BETWEEN).startswith("{") and (pending is None or text.startswith("{")):
-            if pending is not None:
+        if piece.whole and isinstance(piece.value, dict):
+            notes = [piece.repair] if piece.repair else []
+            notes += ["several records on one line"] if several else []
+            out.append(Found(number, number, piece.value, "; ".join(notes)))
+            # A writer that cut into another's line wrote one line; what comes later is not its other half.
+            if pending is not None and number - pending.last_line > 1:
                 out.append(_torn(pending))
-            if piece.reason and piece.text.rstrip(_BETWEEN).endswith("}"):
-                # It ends like a whole record: what is wrong with it stands on this line, nothing is missing behind it.
-                out.append(Damage(number, number, "invalid", piece.reason))
                 pending = None
-            else:
-                pending = _Pending(number, number, piece.text)
-        elif pending is not None:
-            pending = _grown(pending, piece.text, number)
+        elif piece.whole:
+            out.append(Damage(number, number, "not_object", "a JSON value that is not an object"))
         else:
-            out.append(Damage(number, number, "invalid", piece.reason or "not JSON"))
+            pending = _fragment(piece, number, pending, out)
     if pending is not None and (
         pending.last_line - pending.line > _MAX_JOINED_LINES or len(pending.text) > _MAX_JOINED_CHARS
     ):
@@ -145,26 +125,51 @@ def _line(text: str, number: int, pending: _Pending | None) -> tuple[list[Found 
     return out, pending
 
 
-def _split(text: str) -> list[_Piece]:
-    """Cut a line into whole JSON values and the fragments between them."""
+def _fragment(piece: _Piece, number: int, pending: _Pending | None, out: list[Found | Damage]) -> _Pending | None:
+    """Join a piece without an end to the torn piece before it, or let it wait for its own other half."""
+    joined = _joined(pending, piece.text)
+    if pending is not None and joined is not None:
+        out.append(Found(pending.line, number, joined, f"put together from lines {pending.line} to {number}"))
+        return None
+    if not piece.text.startswith("{"):
+        if pending is not None:
+            return _grown(pending, piece.text, number)
+        out.append(Damage(number, number, "invalid", piece.reason))
+        return None
+    if pending is not None:
+        out.append(_torn(pending))
+    if piece.complete:
+        # Its end is there: what is wrong stands on this line, and no later line completes it.
+        out.append(Damage(number, number, "invalid", piece.reason))
+        return None
+    return _Pending(number, number, piece.text)
+
+
+def _split(text: str, *, only_records: bool) -> list[_Piece]:
+    """Cut a line into whole objects and the fragments between them, which keep every character.
+
+    With `only_records` (a torn piece is waiting) an object that does not look like a record is taken for a part of it.
+    """
     first = _whole(text)
-    if first is not None:
+    if first is not None and (not only_records or _looks_like_record(first.value) or text.startswith("{")):
         return [first]
     pieces: list[_Piece] = []
     position, end = 0, len(text)
     while position < end:
-        while position < end and text[position] in _BETWEEN:
-            position += 1
-        if position == end:
+        start = position
+        while start < end and text[start] in _BETWEEN:
+            start += 1
+        if start == end:
             break
-        piece, after = _value_at(text, position)
-        if piece.whole:
+        piece, after = _value_at(text, start)
+        if piece.whole and isinstance(piece.value, dict) and (not only_records or _looks_like_record(piece.value)):
             pieces.append(piece)
             position = after
             continue
-        start = _next_record(text, position)
-        pieces.append(_Piece(text[position:start], None, False, "", piece.reason))
-        position = start
+        after = _next_record(text, start)
+        begin = start if text[start] == "{" and not only_records else position
+        pieces.append(_Piece(text[begin:after], None, False, "", piece.reason or "not JSON", piece.complete))
+        position = after
     return pieces
 
 
@@ -198,7 +203,7 @@ def _value_at(text: str, position: int) -> tuple[_Piece, int]:
         loose = jsontext.parse(jsontext.canonical(_LOOSE.decode(chunk)), name="line")
         return _Piece(chunk, loose, True, "control characters or NaN kept as text", ""), end
     except (InvalidJson, ValueError, RecursionError):
-        return failed._replace(text=chunk, reason=reason), position
+        return failed._replace(text=chunk, reason=reason, complete=True), position
 
 
 def _next_record(text: str, position: int) -> int:
