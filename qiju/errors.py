@@ -7,6 +7,7 @@ or a secret.
 
     QijuError                1  failed
       UsageError             2  the call's words are off
+      BadConfiguration       1  a marker or config.toml that cannot be used
       InvalidRecord          1  a body that is not a record (line and column named)
         InvalidJson          1  the text is not strict JSON
       StorageFailed          1  disk full, I/O error, permission
@@ -59,6 +60,13 @@ class UsageError(QijuError):
     kind = "usage"
     exit_code = 2
     meaning = "the options or arguments are wrong"
+
+
+class BadConfiguration(QijuError):
+    """A marker or `config.toml` that cannot be used; the message names the file and the key."""
+
+    kind = "bad_configuration"
+    meaning = "a marker or configuration file cannot be used"
 
 
 class InvalidRecord(QijuError):
