@@ -1,0 +1,192 @@
+"""The bytes of a journal: a header, then frames of length, checksum and payload, and how to tell a torn tail from damage.
+
+    header   16 bytes magic, 32 bytes journal id (random), 12 bytes reserved, 4 bytes CRC-32
+    frame    `FRAME` (lengths, sequence, SHA-256 of the payload, CRC-32 of the meta, CRC-32 of these fields),
+             meta (canonical JSON: ids, kind, ts), payload (canonical JSON)
+
+The payload's SHA-256 is the record's digest, so checking a frame checks the record. Frames are only ever appended. A
+killed writer leaves a short last frame; a machine that lost power may leave one that is long enough but ends in NUL
+bytes, which JSON never does. Both are a *torn tail*: never acknowledged, safe to cut off. Everything else that does not
+check is *damage*, because a frame that was whole may have been acknowledged.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
+
+from qiju.errors import StoreDamaged
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+MAGIC = b"qiju journal 1\r\n"
+HEADER = struct.Struct(">16s32s12sI")
+FRAME_MAGIC = b"\xf1QJ1"
+FRAME = struct.Struct(">4sIIQ32sII")
+CHECKED = FRAME.size - 4  # the bytes of the frame header that its own checksum covers
+BLOCK = 1 << 20  # bytes read at once
+LARGEST = 1 << 30  # bytes of one payload; a length beyond it is never trusted
+
+
+class Frame(NamedTuple):
+    """One whole, checked frame; `offset` and `length` in bytes of the file."""
+
+    offset: int
+    length: int
+    sequence: int
+    digest: bytes
+    meta: bytes
+    payload: bytes
+
+
+def header(journal_id: bytes) -> bytes:
+    fields = HEADER.pack(MAGIC, journal_id, bytes(12), 0)[:-4]
+    return fields + crc32(fields).to_bytes(4, "big")
+
+
+def read_header(raw: bytes) -> bytes:
+    """The journal id. Raises `StoreDamaged` when these are not a journal's first bytes."""
+    if len(raw) < HEADER.size or not raw.startswith(MAGIC):
+        raise StoreDamaged("the file is not a Qiju journal")
+    _magic, journal_id, _reserved, checksum = HEADER.unpack(raw[: HEADER.size])
+    if crc32(raw[: HEADER.size - 4]) != checksum:
+        raise StoreDamaged("the journal is damaged at offset 0: its header does not match its checksum")
+    return bytes(journal_id)
+
+
+def encode(sequence: int, meta: bytes, payload: bytes) -> bytes:
+    digest = sha256(payload).digest()
+    fields = FRAME.pack(FRAME_MAGIC, len(payload), len(meta), sequence, digest, crc32(meta), 0)[:-4]
+    return b"".join((fields, crc32(fields).to_bytes(4, "big"), meta, payload))
+
+
+def decode(raw: bytes, offset: int = 0) -> Frame | None:
+    """The frame that `raw` is, checked; None when anything in it does not match."""
+    lengths = _lengths(raw, 0)
+    if lengths is None or FRAME.size + sum(lengths) != len(raw):
+        return None
+    _magic, payload_length, meta_length, sequence, digest, meta_crc, _crc = FRAME.unpack_from(raw)
+    meta = raw[FRAME.size : FRAME.size + meta_length]
+    payload = raw[FRAME.size + meta_length :]
+    if crc32(meta) != meta_crc or sha256(payload).digest() != digest:
+        return None
+    return Frame(offset, len(raw), sequence, digest, meta, payload)
+
+
+def _lengths(raw: bytes | memoryview, at: int) -> tuple[int, int] | None:
+    """Payload and meta length of the frame header at `at`, or None when it is no frame header."""
+    if len(raw) - at < FRAME.size or raw[at : at + 4] != FRAME_MAGIC:
+        return None
+    if crc32(raw[at : at + CHECKED]) != int.from_bytes(raw[at + CHECKED : at + FRAME.size], "big"):
+        return None
+    payload_length, meta_length = struct.unpack_from(">II", raw, at + 4)
+    return None if payload_length > LARGEST else (payload_length, meta_length)
+
+
+class Scan:
+    """One pass over the frames in `[start, end)` of a file, in blocks; memory is bounded by the largest frame.
+
+    After iteration `good` is the offset behind the last whole frame, and `torn` is True when the bytes from there to
+    `end` are a torn tail. Damage raises `StoreDamaged` naming the offset. `hash_into` (a hashlib object) is fed the
+    bytes of every whole frame, so that a commitment to the file needs no second pass. `next_sequence` is the sequence
+    the first frame must have, when known: frames count up by one.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        start: int,
+        end: int,
+        *,
+        next_sequence: int | None = None,
+        hash_into: Hash | None = None,
+    ) -> None:
+        self.file, self.good, self.end = file, start, end
+        self.torn = False
+        self.next_sequence = next_sequence
+        self.hash_into = hash_into
+
+    def __iter__(self) -> Iterator[Frame]:
+        buffer, base = b"", self.good  # buffer holds the file's bytes from base on
+        size = FRAME.size
+        while True:
+            self.file.seek(base + len(buffer))
+            fresh = self.file.read(min(BLOCK, self.end - base - len(buffer)))
+            buffer = buffer + fresh if buffer else fresh
+            at = 0
+            while (lengths := _lengths(buffer, at)) is not None:
+                length = size + lengths[0] + lengths[1]
+                if len(buffer) - at < length:
+                    break
+                frame = decode(buffer[at : at + length], base + at)
+                if frame is None or self.next_sequence not in (None, frame.sequence):
+                    break
+                self.next_sequence = frame.sequence + 1
+                at += length
+                self.good = base + at
+                if self.hash_into is not None:
+                    self.hash_into.update(buffer[at - length : at])
+                yield frame
+            buffer, base = buffer[at:], base + at
+            if at == 0 and not self._more(buffer, base):
+                break
+        if buffer:
+            self._judge(buffer, base)
+
+    def _more(self, buffer: bytes, base: int) -> bool:
+        """Whether reading on can complete the frame at the front of `buffer`."""
+        if base + len(buffer) >= self.end:
+            return False
+        if len(buffer) < FRAME.size:
+            return True
+        lengths = _lengths(buffer, 0)
+        return lengths is not None and len(buffer) < FRAME.size + sum(lengths)
+
+    def _judge(self, buffer: bytes, base: int) -> None:
+        """Tell a torn tail from damage at `base`; `buffer` may stop before the end of the file."""
+        self.file.seek(self.end - 1)
+        ends_in_nul = self.file.read(1) == b"\0"
+        lengths = _lengths(buffer, 0)
+        if lengths is None:
+            short = self.end - base < FRAME.size
+        else:
+            short = self.end - base < FRAME.size + sum(lengths)
+        if not (short or ends_in_nul) or self._frame_follows(base + 1):
+            raise StoreDamaged(
+                f"the journal is damaged at offset {base}",
+                hint="records before it can be read from a copy cut at that offset; nothing was changed",
+            )
+        self.torn = True
+
+    def _frame_follows(self, start: int) -> bool:
+        """Whether any whole frame begins at or after `start`; then what lies before it is no tail."""
+        tail, base = b"", start
+        while base < self.end:
+            self.file.seek(base)
+            block = self.file.read(min(BLOCK, self.end - base))
+            if not block:
+                return False
+            window, window_base = tail + block, base - len(tail)
+            at = window.find(FRAME_MAGIC)
+            while at >= 0:
+                self.file.seek(window_base + at)
+                lengths = _lengths(self.file.read(FRAME.size), 0)
+                if lengths is not None and window_base + at + FRAME.size + sum(lengths) <= self.end:
+                    self.file.seek(window_base + at)
+                    if decode(self.file.read(FRAME.size + sum(lengths))) is not None:
+                        return True
+                at = window.find(FRAME_MAGIC, at + 1)
+            base += len(block)
+            tail = window[-3:]
+        return False
+
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Hash(Protocol):
+        def update(self, data: bytes, /) -> object: ...
