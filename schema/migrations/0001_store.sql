@@ -88,7 +88,7 @@ CREATE INDEX record_project ON record (project, instant, seq);
 CREATE INDEX record_session ON record (session_id, number, seq);
 CREATE INDEX record_rev ON record (rev);
 CREATE INDEX record_short ON record (project, instant) WHERE tier = 'short';
-CREATE INDEX record_late ON record (instant, seq) WHERE late = 1;
+CREATE INDEX record_late ON record (late, instant, seq);
 CREATE INDEX record_unsealed ON record (instant, seq) WHERE digest = '';
 CREATE INDEX record_revised ON record (rev, seq) WHERE revised = 1;
 CREATE INDEX record_moved ON record (tier_rev, seq) WHERE tier_rev > 0;
