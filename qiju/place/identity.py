@@ -22,11 +22,16 @@ AGENT_MARKS = (
     ("CLAUDECODE", "claude"),
     ("CODEX_THREAD_ID", "codex"),
     ("CODEX_SANDBOX", "codex"),
+    ("KIRO_SESSION_ID", "kiro"),
     ("CURSOR_AGENT", "cursor"),
     ("GEMINI_CLI", "gemini"),
+    ("COPILOT_CLI", "copilot"),
     ("OPENCODE", "opencode"),
 )
-"""Variables that show which host started this process, and the host's name; the first that is set decides."""
+"""Variables that show which host started this process, and the host's name; the first that is set decides.
+
+An excerpt of the host table (`qiju.hosts`) for `log`, which does without the rest of it; a test compares the two.
+"""
 
 LONGEST_NAME = 200
 
