@@ -42,9 +42,9 @@ COLUMNS: tuple[tuple[str, str, bool, str], ...] = (
     ("model", "string", True, "null = absent"),
     ("model_effort", "string", True, "null = absent"),
     ("title", "string", False, ""),
-    ("tags", "list<item: string>", False, ""),
-    ("search_terms", "list<item: string>", False, ""),
-    ("next_steps", "list<item: string>", False, ""),
+    ("tags", "list<element: string>", False, ""),
+    ("search_terms", "list<element: string>", False, ""),
+    ("next_steps", "list<element: string>", False, ""),
     ("body_md", "string", False, "Markdown"),
     ("redactions", "string", False, "JSON list"),
     ("schema_version", "int64", False, "schema version of the record"),
@@ -97,7 +97,7 @@ def schema(view: str = "") -> pa.Schema:
         "int64": pa.int64(),
         "string": pa.string(),
         "timestamp[us, tz=UTC]": pa.timestamp("us", tz="UTC"),
-        "list<item: string>": pa.list_(pa.field("item", pa.string(), nullable=False)),
+        "list<element: string>": pa.list_(pa.field("element", pa.string(), nullable=False)),
     }
     metadata = {FORMAT_KEY: FORMAT.encode(), VIEW_KEY: view.encode()}
     return pa.schema([pa.field(name, kinds[kind], nullable) for name, kind, nullable, _ in COLUMNS], metadata=metadata)
@@ -184,7 +184,7 @@ class Writer:
             compression=COMPRESSION,
             use_dictionary=_DICTIONARY,
             write_statistics=_STATISTICS,
-            store_schema=True,
+            write_page_checksum=True,
         )
 
     def __enter__(self) -> Writer:
@@ -264,14 +264,20 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
     pa, parquet = _pyarrow()
     try:
         # The file itself is opened, not a dataset: folder names such as `project=...` must not become columns.
-        with path.open("rb") as handle, parquet.ParquetFile(handle) as file:
+        with path.open("rb") as handle, parquet.ParquetFile(handle, page_checksum_verification=True) as file:
             metadata = file.schema_arrow.metadata or {}
             if metadata.get(FORMAT_KEY) != FORMAT.encode():
                 raise InvalidRecord(f"{path} was not written by Qiju")
             if file.schema_arrow.names != list(NAMES):
                 raise InvalidRecord(f"{path} has other columns than format {FORMAT}")
             for group in range(file.num_row_groups):
-                yield from file.iter_batches(batch_size=GROUP_ROWS, row_groups=[group])
+                left = file.metadata.row_group(group).num_rows
+                for found in file.iter_batches(batch_size=GROUP_ROWS, row_groups=[group]):
+                    left -= found.num_rows
+                    yield found
+                if left:
+                    # pyarrow takes a damaged page header for the end of the data and says nothing.
+                    raise StoreDamaged(f"{path}: {left} rows of row group {group} are missing")
     except (OSError, pa.ArrowException) as error:
         raise StoreDamaged(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
 
