@@ -115,13 +115,14 @@ CREATE VIRTUAL TABLE record_fts USING fts5 (
 );
 
 -- The text that search looks through: the eight fields, one a line, lists one item a line; folded where FTS5 folds
--- less than Unicode does. The two closing newlines make every one- and two-character piece the beginning of a trigram.
+-- less than Unicode does, and where a list item needs a JSON escape (FTS5 cannot see json_each through a content view, so
+-- lists are taken apart as text). The two closing newlines make every one- and two-character piece begin a trigram.
 CREATE VIEW record_search_text AS
 SELECT seq, CASE WHEN folded <> '' THEN folded ELSE
     agent || char(10) || model || char(10) || model_effort || char(10) || title || char(10) || body_md
-    || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(tags)), '')
-    || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(search_terms)), '')
-    || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(next_steps)), '')
+    || char(10) || replace(replace(substr(tags, 2, length(tags) - 2), '","', char(10)), '"', '')
+    || char(10) || replace(replace(substr(search_terms, 2, length(search_terms) - 2), '","', char(10)), '"', '')
+    || char(10) || replace(replace(substr(next_steps, 2, length(next_steps) - 2), '","', char(10)), '"', '')
     END || char(10) || char(10) AS text
 FROM record;
 
@@ -201,7 +202,7 @@ END;
 
 -- Content changed. A change that leaves the digest as it was came by hand: the row counts as unsealed from then on,
 -- and its folded text, which SQL cannot work out, is dropped (record_folded puts the index right).
-CREATE TRIGGER record_after_update AFTER UPDATE OF id, project, ts, session_id, agent, source, model, model_effort,
+CREATE TRIGGER record_after_update AFTER UPDATE OF id, project, ts, agent, source, model, model_effort,
     title, tags, search_terms, next_steps, body_md, redactions, schema_version, extra ON record
 BEGIN
     INSERT INTO record_fts (record_fts, rowid, title, search_terms, tags, next_steps, body_md)
@@ -211,9 +212,9 @@ BEGIN
     INSERT INTO record_trigram (record_trigram, rowid, text)
     SELECT 'delete', OLD.seq, CASE WHEN OLD.folded <> '' THEN OLD.folded ELSE
         OLD.agent || char(10) || OLD.model || char(10) || OLD.model_effort || char(10) || OLD.title || char(10) || OLD.body_md
-        || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(OLD.tags)), '')
-        || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(OLD.search_terms)), '')
-        || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(OLD.next_steps)), '')
+        || char(10) || replace(replace(substr(OLD.tags, 2, length(OLD.tags) - 2), '","', char(10)), '"', '')
+        || char(10) || replace(replace(substr(OLD.search_terms, 2, length(OLD.search_terms) - 2), '","', char(10)), '"', '')
+        || char(10) || replace(replace(substr(OLD.next_steps, 2, length(OLD.next_steps) - 2), '","', char(10)), '"', '')
         END || char(10) || char(10)
     WHERE NEW.folded = OLD.folded;
     INSERT INTO record_trigram (rowid, text) SELECT seq, text FROM record_search_text
@@ -226,7 +227,7 @@ BEGIN
         instant = CASE WHEN NEW.ts <> OLD.ts AND NEW.instant IS OLD.instant
             THEN coalesce((SELECT i.instant FROM record_ts_instant AS i WHERE i.seq = NEW.seq), instant) ELSE instant END
     WHERE seq = NEW.seq;
-    UPDATE trajectory_event SET session_id = NEW.session_id, rev = (SELECT value FROM counter WHERE name = 'rev'), revised = 1
+    UPDATE trajectory_event SET rev = (SELECT value FROM counter WHERE name = 'rev'), revised = 1
     WHERE record_seq = NEW.seq;
     UPDATE record SET folded = '', digest = ''
     WHERE seq = NEW.seq AND NEW.digest = OLD.digest AND NEW.digest <> '';
@@ -237,9 +238,9 @@ BEGIN
     INSERT INTO record_trigram (record_trigram, rowid, text)
     SELECT 'delete', OLD.seq, CASE WHEN OLD.folded <> '' THEN OLD.folded ELSE
         OLD.agent || char(10) || OLD.model || char(10) || OLD.model_effort || char(10) || OLD.title || char(10) || OLD.body_md
-        || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(OLD.tags)), '')
-        || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(OLD.search_terms)), '')
-        || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(OLD.next_steps)), '')
+        || char(10) || replace(replace(substr(OLD.tags, 2, length(OLD.tags) - 2), '","', char(10)), '"', '')
+        || char(10) || replace(replace(substr(OLD.search_terms, 2, length(OLD.search_terms) - 2), '","', char(10)), '"', '')
+        || char(10) || replace(replace(substr(OLD.next_steps, 2, length(OLD.next_steps) - 2), '","', char(10)), '"', '')
         END || char(10) || char(10);
     INSERT INTO record_trigram (rowid, text) SELECT seq, text FROM record_search_text WHERE seq = NEW.seq;
 END;
@@ -249,6 +250,11 @@ CREATE TRIGGER record_instant_set AFTER UPDATE OF instant ON record
 WHEN OLD.instant IS NOT NULL AND NEW.instant IS NOT OLD.instant AND NEW.late = 0
 BEGIN
     UPDATE record SET late = 1 WHERE seq = NEW.seq;
+END;
+
+CREATE TRIGGER record_session_moved AFTER UPDATE OF session_id ON record WHEN NEW.session_id <> OLD.session_id
+BEGIN
+    UPDATE trajectory_event SET session_id = NEW.session_id WHERE record_seq = NEW.seq;
 END;
 
 CREATE TRIGGER record_tier AFTER UPDATE OF tier ON record WHEN NEW.tier <> OLD.tier
@@ -264,9 +270,9 @@ BEGIN
     INSERT INTO record_trigram (record_trigram, rowid, text)
     SELECT 'delete', OLD.seq, CASE WHEN OLD.folded <> '' THEN OLD.folded ELSE
         OLD.agent || char(10) || OLD.model || char(10) || OLD.model_effort || char(10) || OLD.title || char(10) || OLD.body_md
-        || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(OLD.tags)), '')
-        || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(OLD.search_terms)), '')
-        || char(10) || coalesce((SELECT group_concat(value, char(10)) FROM json_each(OLD.next_steps)), '')
+        || char(10) || replace(replace(substr(OLD.tags, 2, length(OLD.tags) - 2), '","', char(10)), '"', '')
+        || char(10) || replace(replace(substr(OLD.search_terms, 2, length(OLD.search_terms) - 2), '","', char(10)), '"', '')
+        || char(10) || replace(replace(substr(OLD.next_steps, 2, length(OLD.next_steps) - 2), '","', char(10)), '"', '')
         END || char(10) || char(10);
     UPDATE counter SET value = value + 1 WHERE name = 'rev';
     INSERT INTO tombstone (what, seq, rev, id, project, session_id, number)
