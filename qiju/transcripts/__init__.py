@@ -1,4 +1,4 @@
-"""Sessions that hosts have written already: in from Claude Code, Codex and ATIF, out to ATIF, a terminal and one HTML page.
+"""Sessions that hosts have written already: in from Claude Code, Codex, ATIF; out to ATIF, a terminal, one HTML page.
 
 Nothing here runs on its own; a file or folder is read because someone named it. A reader turns lines into
 `TrajectoryDraft`s and says in an `ImportReport` what was odd; it decides nothing about the future, so that a file which
