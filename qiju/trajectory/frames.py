@@ -1,4 +1,4 @@
-"""The bytes of a journal: a header, then frames of length, checksum and payload, and how to tell a torn tail from damage.
+"""The bytes of a journal: a header, then frames of length, checksum and payload; and a torn tail told from damage.
 
     header   16 bytes magic, 32 bytes journal id (random), 12 bytes reserved, 4 bytes CRC-32
     frame    `FRAME` (lengths, sequence, SHA-256 of the payload, CRC-32 of the meta, CRC-32 of these fields),
@@ -39,6 +39,7 @@ class Frame(NamedTuple):
     length: int
     sequence: int
     digest: bytes
+    head: bytes
     meta: bytes
     payload: bytes
 
@@ -69,12 +70,12 @@ def decode(raw: bytes, offset: int = 0) -> Frame | None:
     lengths = _lengths(raw, 0)
     if lengths is None or FRAME.size + sum(lengths) != len(raw):
         return None
-    _magic, payload_length, meta_length, sequence, digest, meta_crc, _crc = FRAME.unpack_from(raw)
+    _magic, _length, meta_length, sequence, digest, meta_crc, _crc = FRAME.unpack_from(raw)
     meta = raw[FRAME.size : FRAME.size + meta_length]
     payload = raw[FRAME.size + meta_length :]
     if crc32(meta) != meta_crc or sha256(payload).digest() != digest:
         return None
-    return Frame(offset, len(raw), sequence, digest, meta, payload)
+    return Frame(offset, len(raw), sequence, digest, raw[: FRAME.size], meta, payload)
 
 
 def _lengths(raw: bytes | memoryview, at: int) -> tuple[int, int] | None:
@@ -103,7 +104,7 @@ class Scan:
         end: int,
         *,
         next_sequence: int | None = None,
-        hash_into: Hash | None = None,
+        hash_into: Digest | None = None,
     ) -> None:
         self.file, self.good, self.end = file, start, end
         self.torn = False
@@ -116,6 +117,8 @@ class Scan:
         while True:
             self.file.seek(base + len(buffer))
             fresh = self.file.read(min(BLOCK, self.end - base - len(buffer)))
+            if not fresh:
+                self.end = base + len(buffer)  # the file is shorter than when it was measured
             buffer = buffer + fresh if buffer else fresh
             at = 0
             while (lengths := _lengths(buffer, at)) is not None:
@@ -128,9 +131,9 @@ class Scan:
                 self.next_sequence = frame.sequence + 1
                 at += length
                 self.good = base + at
-                if self.hash_into is not None:
-                    self.hash_into.update(buffer[at - length : at])
                 yield frame
+            if self.hash_into is not None:
+                self.hash_into.update(buffer[:at])
             buffer, base = buffer[at:], base + at
             if at == 0 and not self._more(buffer, base):
                 break
@@ -188,5 +191,9 @@ class Scan:
 if TYPE_CHECKING:
     from typing import Protocol
 
-    class Hash(Protocol):
+    class Digest(Protocol):
+        """What hashlib hands out."""
+
         def update(self, data: bytes, /) -> object: ...
+        def hexdigest(self) -> str: ...
+        def copy(self) -> Digest: ...
