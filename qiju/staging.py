@@ -24,6 +24,7 @@ _SUFFIX = ".json"
 _HEX = frozenset("0123456789abcdef")
 _LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _LONGEST_LABEL = 40
+_GONE = "it is not there any more"
 _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER: int = getattr(os, "O_DIRECTORY", 0)
 
@@ -89,9 +90,10 @@ def safe_cleanup(path: Path, staging: Path) -> str | None:
                 return "it is a symbolic link"
             if not stat.S_ISREG(status.st_mode):
                 return "it is not a regular file"
-            opened.unlink(path.name)
+            if not opened.unlink(path.name):
+                return _GONE
     except FileNotFoundError:
-        return "it is not there any more" if staging.is_dir() else f"the staging folder {staging} does not exist"
+        return _GONE if staging.is_dir() else f"the staging folder {staging} does not exist"
     except Refused as error:
         return str(error)
     except OSError as error:
@@ -111,20 +113,26 @@ def sweep(staging: Path, older_than_s: float, dry_run: bool = False, *, now: flo
     try:
         with _Folder(staging) as opened:
             for name in sorted(opened.names()):
-                if not is_managed(name):
-                    continue
-                status = opened.status(name)
-                age = at - status.st_mtime
-                if stat.S_ISREG(status.st_mode) and not _is_link(status) and age > older_than_s:
-                    if not dry_run:
-                        opened.unlink(name)
-                    swept.append(Swept(staging / name, status.st_size, age))
+                status = _old_draft(opened, name, at - older_than_s) if is_managed(name) else None
+                if status is not None:
+                    if not dry_run and not opened.unlink(name):
+                        continue
+                    swept.append(Swept(staging / name, status.st_size, at - status.st_mtime))
     except FileNotFoundError:
-        # The folder, or a draft that its own `log --cleanup` has just removed.
         return swept
     except OSError as error:
         raise StorageFailed(f"{staging}: cannot be swept ({error.strerror})") from error
     return swept
+
+
+def _old_draft(opened: _Folder, name: str, before: float) -> os.stat_result | None:
+    """The status of a draft last written to before that time; None for all else, and for one that has just gone."""
+    try:
+        status = opened.status(name)
+    except FileNotFoundError:
+        return None
+    old = stat.S_ISREG(status.st_mode) and not _is_link(status) and status.st_mtime < before
+    return status if old else None
 
 
 def _label(agent: str) -> str:
@@ -197,6 +205,7 @@ class _Folder:
             if _is_link(step.lstat()):
                 raise _linked(step)
         if self._make:
+            self.path.chmod(0o700)
             self._hide(None)
 
     def _hide(self, handle: int | None) -> None:
@@ -232,8 +241,13 @@ class _Folder:
     def status(self, name: str) -> os.stat_result:
         return os.stat(self._named(name), dir_fd=self._handle, follow_symlinks=False)
 
-    def unlink(self, name: str) -> None:
-        os.unlink(self._named(name), dir_fd=self._handle)
+    def unlink(self, name: str) -> bool:
+        """Delete a file; False when somebody else has just done it."""
+        try:
+            os.unlink(self._named(name), dir_fd=self._handle)
+        except FileNotFoundError:
+            return False
+        return True
 
     def _named(self, name: str) -> str:
         return name if self._handle is not None else str(self.path / name)

@@ -30,7 +30,7 @@ def home(flag: str | None, env: Mapping[str, str]) -> Path:
         folder = user_data_path("qiju", appauthor=False)
         if not folder.is_absolute():
             raise QijuError("the user's data folder cannot be found", hint="Set QIJU_HOME or pass --home.")
-        folder = _resolved(folder, "the user's data folder")
+        folder = without_links(folder, "the user's data folder")
     if folder.exists() and not folder.is_dir():
         raise StorageFailed(f"the store's home {folder} is not a folder", hint="Set QIJU_HOME or pass --home.")
     return folder
@@ -54,7 +54,7 @@ def real_path(text: str, env: Mapping[str, str], *, named: str) -> Path:
             raise UsageError(f"{named}: no user's home folder is known for {path.parts[0]}") from error
     if not path.is_absolute():
         path = working_directory() / path
-    return _resolved(path, named)
+    return without_links(path, named)
 
 
 def user_folder(env: Mapping[str, str]) -> Path | None:
@@ -77,7 +77,8 @@ def working_directory() -> Path:
         ) from error
 
 
-def _resolved(path: Path, named: str) -> Path:
+def without_links(path: Path, named: str) -> Path:
+    """The real path behind `path`, which need not exist. Raises UsageError, naming `named`, for a loop of links."""
     try:
         return path.resolve()
     except (OSError, RuntimeError) as error:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from qiju.errors import UsageError
 from qiju.place.git import Repository, repository_at, repository_named
-from qiju.place.home import real_path, user_folder, working_directory
+from qiju.place.home import real_path, user_folder, without_links, working_directory
 
 MARKER_FOLDER = ".qiju"
 MARKER_NAME = "config.json"
@@ -50,8 +50,7 @@ def find_root(cwd: Path | None, env: Mapping[str, str]) -> Root:
                 hint="Correct the variable, or unset it to have the project found from the working directory.",
             )
         return Root(folder, "env")
-    start = working_directory() if cwd is None else real_path(str(cwd), env, named="the working directory")
-    return _upward(start, env)
+    return _upward(working_directory() if cwd is None else without_links(cwd, "the working directory"), env)
 
 
 def _upward(start: Path, env: Mapping[str, str]) -> Root:
