@@ -17,12 +17,23 @@ from typing import NamedTuple
 LOCAL, NETWORK, CLOUD, MEMORY, UNKNOWN = "local", "network", "cloud", "memory", "unknown"
 
 NETWORK_TYPES = frozenset(
-    "nfs nfs3 nfs4 cifs smb smb2 smb3 smbfs afpfs webdav davfs davfs2 ncpfs afs coda 9p ceph glusterfs lustre beegfs "
-    "gpfs ocfs2 gfs2 orangefs pvfs2 panfs acfs vboxsf vmhgfs prl_fs virtiofs sshfs osxfuse macfuse ftpfs".split()
+    {
+        "nfs", "nfs3", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afpfs", "webdav", "davfs", "davfs2", "ncpfs",
+        "afs", "coda", "9p", "ceph", "glusterfs", "lustre", "beegfs", "gpfs", "ocfs2", "gfs2", "orangefs", "pvfs2",
+        "panfs", "acfs", "vboxsf", "vmhgfs", "prl_fs", "virtiofs", "sshfs", "osxfuse", "macfuse", "ftpfs",
+    }
 )
 # A FUSE file system is judged by its second name; an unknown one is not trusted with locks.
-LOCAL_FUSE = frozenset("fuseblk fuse.ntfs fuse.ntfs-3g fuse.ext2 fuse.exfat fuse.encfs fuse.gocryptfs".split())
-MEMORY_TYPES = frozenset("tmpfs ramfs".split())
+LOCAL_FUSE = frozenset(
+    {
+        "fuseblk", "fuse.ntfs", "fuse.ntfs-3g", "fuse.ext2", "fuse.exfat", "fuse.encfs", "fuse.gocryptfs",
+    }
+)
+MEMORY_TYPES = frozenset(
+    {
+        "tmpfs", "ramfs",
+    }
+)
 
 # A folder of this name (folded) in the path belongs to a cloud client; `prefix` marks names that continue freely.
 CLOUD_FOLDERS: tuple[tuple[str, bool, str], ...] = (
@@ -59,7 +70,7 @@ _WINDOWS_DRIVES = {2: (LOCAL, "removable"), 3: (LOCAL, "fixed"), 4: (NETWORK, "n
 
 
 class FileSystem(NamedTuple):
-    """`kind` is local, network, cloud, memory or unknown; `name` the type or the client; `where` the mount or folder."""
+    """`kind`: local, network, cloud, memory or unknown; `name`: the type or client; `where`: the mount or folder."""
 
     kind: str
     name: str
@@ -108,7 +119,7 @@ def classify_type(name: str, source: str = "") -> str:
 
 
 def on_mounts(path: PurePath, mounts: Iterable[Mount]) -> FileSystem:
-    """The file system of an absolute, resolved path: that of the deepest mount point above it, the last one of equals."""
+    """The file system of an absolute, resolved path: the deepest mount point above it, the last one of equals."""
     best: Mount | None = None
     for mount in mounts:
         if _below(path, mount.point) and (best is None or len(mount.point) >= len(best.point)):

@@ -23,7 +23,7 @@ _AUDIT = "redaction_log.jsonl"
 
 
 class Draft(NamedTuple):
-    """One object as found. `line` is a line or, in Parquet, a row, from 1; `exact` is False where the file lost types."""
+    """One object as found. `line` is a line or, in Parquet, a row, from 1; `exact` is False where types were lost."""
 
     tier: str
     path: Path

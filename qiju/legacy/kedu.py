@@ -14,7 +14,7 @@ def rebrand_text(text: str) -> str:
 
 
 def rebrand(value: JsonValue) -> JsonValue:
-    """Rewrite every string; a key whose new name is taken in the same object keeps its old one, so that nothing is lost."""
+    """Rewrite every string. A key whose new name is taken in the same object keeps its old one: nothing is lost."""
     if isinstance(value, str):
         return rebrand_text(value)
     if isinstance(value, list):

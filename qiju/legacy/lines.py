@@ -1,17 +1,18 @@
 """Values out of a JSONL file that may have been torn, glued, interleaved, or re-saved by an editor.
 
-The predecessor appended each record as one line, without a transaction around it, so its files hold every trace a crash
-or two writers can leave: a last line without an end, two records on one line, one record inside the halves of another, a
-block of NULs where the disk lost a write. One bad line must not hide its neighbours, and nothing may go without a trace:
-each piece of the file becomes a `Found` or a `Damage`, both with line numbers. Only bytes that are there are used: a
-repair joins pieces or drops NULs, it never guesses text.
+The predecessor appended each record as one line, without a transaction around it, so its files hold every trace a
+crash or two writers can leave: a last line without an end, two records on one line, one record inside the halves of
+another, a block of NULs where the disk lost a write. One bad line must not hide its neighbours, and nothing may go
+without a trace: each piece of the file becomes a `Found` or a `Damage`, both with line numbers. Only bytes that are
+there are used: a repair joins pieces or drops NULs, it never guesses text.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, NamedTuple
+from typing import Any, NamedTuple
 
 from qiju import jsontext
 from qiju.errors import InvalidJson

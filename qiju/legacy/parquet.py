@@ -1,10 +1,10 @@
 """Rows of the predecessor's Parquet archive, as the JSON they once were, as far as the file still tells.
 
-The predecessor let DuckDB infer a schema from JSON lines, so its archive lost things that no reader can bring back: a key
-that one record lacks became a null in that record, an offset in a timestamp became UTC, `1` among `1.5` became `1.0`,
-and strings that look like dates, times or UUIDs became such. What is done here, and nowhere else:
+The predecessor let DuckDB infer a schema from JSON lines, so its archive lost things that no reader can bring back: a
+key that one record lacks became a null in that record, an offset in a timestamp became UTC, `1` among `1.5` became
+`1.0`, and strings that look like dates, times or UUIDs became such. What is done here, and nowhere else:
 
-- a null is an absent key, in the record and in nested objects (an explicit null is gone: the file cannot tell them apart);
+- a null is an absent key, in the record and in nested objects (the file cannot tell an explicit null apart);
 - a timestamp is written as ISO text in UTC, a date, time or UUID as its ISO text;
 - a whole number in a floating column is written as an integer;
 - a column of DuckDB's JSON type is parsed;
@@ -15,10 +15,11 @@ and strings that look like dates, times or UUIDs became such. What is done here,
 
 from __future__ import annotations
 
-from datetime import date, datetime, time, timezone
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Any, NamedTuple
 
 from qiju import jsontext
 from qiju.errors import InvalidJson
@@ -66,7 +67,7 @@ def read_rows(path: Path, *, month: str = "") -> Iterator[Row | Unreadable]:
             done = 0
             try:
                 for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group]):
-                    columns = [_values(column) for column in batch.columns]
+                    columns = [column.to_pylist() for column in batch.columns]
                     for cells in zip(*columns, strict=True):
                         value = _record(names, converts, cells)
                         if value.get("month") == month:
@@ -77,11 +78,6 @@ def read_rows(path: Path, *, month: str = "") -> Iterator[Row | Unreadable]:
                 last = first + rows - 1
                 yield Unreadable(first + done, last, f"rows cannot be decoded ({type(error).__name__})")
             first += rows
-
-
-def _values(column: Any) -> list[Any]:
-    storage = getattr(column, "storage", None)
-    return list((column if storage is None else storage).to_pylist())
 
 
 def _record(names: list[str], converts: list[Convert], cells: tuple[Any, ...]) -> dict[str, JsonValue]:
@@ -116,7 +112,13 @@ def _converter(kind: Any, leaves: Iterator[str]) -> Convert:
     logical = next(leaves)
     if logical == "JSON":
         return _parse_json
-    return _scalar
+    return _uuid if logical == "UUID" else _scalar
+
+
+def _uuid(cell: Any) -> JsonValue:
+    from uuid import UUID
+
+    return str(UUID(bytes=cell) if isinstance(cell, bytes) else cell)
 
 
 def _parse_json(cell: Any) -> JsonValue:
@@ -151,7 +153,7 @@ def _float(cell: float) -> JsonValue:
 
 def _instant(cell: datetime) -> str:
     # DuckDB converts text with an offset to UTC before it drops the offset, so the bare value is UTC.
-    aware = cell.replace(tzinfo=timezone.utc) if cell.tzinfo is None else cell.astimezone(timezone.utc)
+    aware = cell.replace(tzinfo=UTC) if cell.tzinfo is None else cell.astimezone(UTC)
     return aware.isoformat()
 
 
