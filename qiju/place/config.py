@@ -14,20 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qiju.errors import BadConfiguration
+from qiju.jsontext import Number
 from qiju.place.marker import Marker
 from qiju.place.root import marker_path
 
 CONFIG_NAME = "config.toml"
 _LARGEST = 1024 * 1024
 _LARGEST_NUMBER = 1_000_000
-
-
-class UserRule(NamedTuple):
-    """A redaction rule of the user's own: `pattern` is a Python regular expression, compiled by the engine."""
-
-    id: str
-    type: str
-    pattern: str
 
 
 class SearchConfig(NamedTuple):
@@ -49,9 +42,12 @@ class MaintainConfig(NamedTuple):
 
 
 class RedactionConfig(NamedTuple):
-    """`rules` are added to the built-in ones; `allow` are whole values that rules of low confidence leave alone."""
+    """What the redaction engine is told. It checks `rules`, tables as they were written, and names a bad one by its id.
 
-    rules: tuple[UserRule, ...] = ()
+    `allow` are whole values that rules of low confidence leave alone.
+    """
+
+    rules: tuple[Mapping[str, object], ...] = ()
     allow: tuple[str, ...] = ()
 
 
@@ -82,6 +78,8 @@ class Setting(NamedTuple):
 
 
 def _number(value: Any) -> float:
+    if isinstance(value, Number):
+        value = float(value.token)
     # Larger numbers would overflow the clocks and sizes they are compared with.
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LARGEST_NUMBER:
         raise _Wrong(f"a number from 0 to {_LARGEST_NUMBER}")
@@ -107,21 +105,10 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _rules(value: Any) -> tuple[UserRule, ...]:
-    if not isinstance(value, list):
-        raise _Wrong("a list of tables with id, type and pattern")
-    rules: list[UserRule] = []
-    for number, item in enumerate(value, start=1):
-        if not isinstance(item, dict) or set(item) != set(UserRule._fields):
-            raise _Wrong(f"a list of tables with id, type and pattern (number {number} is not)")
-        if not all(isinstance(item[field], str) and item[field] for field in UserRule._fields):
-            raise _Wrong(f"a list of tables whose id, type and pattern are texts (number {number} is not)")
-        rules.append(UserRule(**item))
-    ids = [rule.id for rule in rules]
-    twice = next((rule_id for rule_id in ids if ids.count(rule_id) > 1), None)
-    if twice is not None:
-        raise _Wrong(f"a list of rules with distinct ids ({twice!r} occurs twice)")
-    return tuple(rules)
+def _rules(value: Any) -> tuple[Mapping[str, object], ...]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise _Wrong("a list of tables, one a rule")
+    return tuple(value)
 
 
 SETTINGS: dict[str, Setting] = {

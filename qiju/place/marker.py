@@ -11,9 +11,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from qiju.errors import BadConfiguration, Refused, StorageFailed
+from qiju.errors import BadConfiguration, InvalidJson, Refused, StorageFailed
+from qiju.jsontext import JsonValue, parse, pretty
 from qiju.place.root import MARKER_FOLDER, marker_path
 from qiju.place.slug import slugify
 
@@ -24,7 +25,7 @@ _LARGEST = 1024 * 1024
 _REPAIR = "Correct the file, or move it away and run `qiju init --project NAME` again."
 
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 class Marker(NamedTuple):
@@ -37,13 +38,17 @@ class Marker(NamedTuple):
     uuid: str | None = None
     enabled_agents: tuple[str, ...] = ()
     default_agent: str | None = None
-    settings: Mapping[str, Any] = _NOTHING
+    settings: Mapping[str, JsonValue] = _NOTHING
     schema_version: int = SCHEMA_VERSION
-    extra: Mapping[str, Any] = _NOTHING
+    extra: Mapping[str, JsonValue] = _NOTHING
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The marker as it is written; keys that say nothing are left out."""
-        known: dict[str, Any] = {"schema_version": self.schema_version, "project": self.project, "uuid": self.uuid}
+        known: dict[str, JsonValue] = {
+            "schema_version": self.schema_version,
+            "project": self.project,
+            "uuid": self.uuid,
+        }
         known["enabled_agents"] = list(self.enabled_agents)
         if self.default_agent is not None:
             known["default_agent"] = self.default_agent
@@ -75,8 +80,6 @@ def write_marker(root: Path, marker: Marker) -> Marker:
     Raises Refused when `.qiju` is a symbolic link (a cloned repository could point it anywhere), StorageFailed when the
     disk does not take it.
     """
-    import json
-
     from qiju.files import FileReplacement
 
     written = marker._replace(
@@ -85,7 +88,7 @@ def write_marker(root: Path, marker: Marker) -> Marker:
         schema_version=max(marker.schema_version, SCHEMA_VERSION),
     )
     path = marker_path(root)
-    text = json.dumps(written.to_json(), ensure_ascii=False, indent=2) + "\n"
+    text = pretty(written.to_json()) + "\n"
     try:
         path.parent.mkdir(exist_ok=True)
     except OSError as error:
@@ -120,32 +123,16 @@ def is_uuid(text: str) -> bool:
 
 
 def _parsed(data: bytes, path: Path) -> Marker:
-    import json
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = dict(pairs)
-        if len(keys) != len(pairs):
-            raise BadConfiguration(f"{path}: a key occurs twice", hint=_REPAIR)
-        return keys
-
-    def no_number(token: str) -> float:
-        raise BadConfiguration(f"{path}: {token} is not a JSON number", hint=_REPAIR)
-
     try:
-        value = json.loads(data.decode("utf-8-sig"), object_pairs_hook=once, parse_constant=no_number)
-    except UnicodeDecodeError as error:
-        raise BadConfiguration(f"{path}: is not UTF-8 (byte {error.start})", hint=_REPAIR) from error
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise BadConfiguration(f"{path}: is not JSON ({error.msg}, {place})", hint=_REPAIR) from error
-    except (RecursionError, ValueError) as error:
-        raise BadConfiguration(f"{path}: is nested too deeply or holds an impossible number", hint=_REPAIR) from error
+        value = parse(data, name=str(path))
+    except InvalidJson as error:
+        raise BadConfiguration(str(error), hint=_REPAIR) from error
     if not isinstance(value, dict):
         raise BadConfiguration(f"{path}: is not a JSON object", hint=_REPAIR)
     return _from_object(value, path)
 
 
-def _from_object(value: dict[str, Any], path: Path) -> Marker:
+def _from_object(value: dict[str, JsonValue], path: Path) -> Marker:
     def wrong(key: str, expected: str) -> BadConfiguration:
         return BadConfiguration(f"{path}: {key} is not {expected}", hint=_REPAIR)
 
@@ -157,7 +144,8 @@ def _from_object(value: dict[str, Any], path: Path) -> Marker:
     if uuid is not None and not (isinstance(uuid, str) and is_uuid(uuid)):
         raise wrong("uuid", "a UUID")
     agents = rest.pop("enabled_agents", [])
-    if not isinstance(agents, list) or not all(isinstance(agent, str) for agent in agents):
+    names = [agent for agent in agents if isinstance(agent, str)] if isinstance(agents, list) else None
+    if names is None or names != agents:
         raise wrong("enabled_agents", "a list of names")
     default_agent = rest.pop("default_agent", None)
     if default_agent is not None and not isinstance(default_agent, str):
@@ -171,7 +159,7 @@ def _from_object(value: dict[str, Any], path: Path) -> Marker:
     return Marker(
         project=slugify(project),
         uuid=uuid.lower() if uuid else None,
-        enabled_agents=tuple(agents),
+        enabled_agents=tuple(names),
         default_agent=default_agent or None,
         settings=settings,
         schema_version=version,
