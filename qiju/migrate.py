@@ -1,0 +1,111 @@
+"""Bring a store to the newest schema: numbered SQL files, each applied in one transaction with the note that it ran.
+
+Several processes may arrive at once: the first takes the write lock and migrates, the others wait for it and find the
+work done. A process killed in between leaves the old version, since SQLite rolls its transaction back. A store that
+holds records is backed up first, next to it. A newer schema is refused and left as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+
+import qiju
+from qiju.errors import NewerSchema, StorageFailed, StoreDamaged
+
+if TYPE_CHECKING:
+    from qiju.db import Database
+
+
+def schema_folder() -> Path:
+    """Where the SQL lies: inside the package when installed from a wheel, else at the top of the checkout."""
+    inside = Path(__file__).parent / "schema"
+    return inside if inside.is_dir() else Path(__file__).parent.parent / "schema"
+
+
+def latest(migrations: Path | None) -> int:
+    """The newest schema version: the program's own, or that of another folder of migrations."""
+    from qiju.db import SCHEMA_VERSION
+
+    return SCHEMA_VERSION if migrations is None else max(files(migrations))
+
+
+def files(migrations: Path | None) -> dict[int, Path]:
+    """The migrations by number."""
+    folder = migrations or schema_folder() / "migrations"
+    found = {int(path.name.split("_", 1)[0]): path for path in sorted(folder.glob("[0-9]*_*.sql"))}
+    if not found or sorted(found) != list(range(1, len(found) + 1)):
+        raise StorageFailed(f"the schema files in {folder} are not complete", hint="install Qiju again")
+    return found
+
+
+def upgrade(db: Database, migrations: Path | None) -> None:
+    """Apply what is missing. Raises `NewerSchema`, `StoreBusy`, `StorageFailed`."""
+    newest = latest(migrations)
+    version = db.version()
+    if version > newest:
+        raise NewerSchema(
+            f"{db.path} has schema {version}; this Qiju {qiju.__version__} knows schemas up to {newest}",
+            hint="upgrade Qiju (pip install --upgrade qiju); the store was not touched",
+        )
+    if version == 0 and db.path is not None:
+        _use_wal(db)
+    steps = files(migrations)
+    for number in range(version + 1, newest + 1):
+        sql = steps[number].read_text(encoding="utf-8")
+        with db.write() as connection:
+            if db.version() >= number:
+                continue  # another process was faster
+            if number > 1 and db.value("SELECT 1 FROM record LIMIT 1"):
+                _backup(db, number - 1)
+            connection.execute(sql)
+            connection.execute(
+                "INSERT INTO migration (version, name, qiju_version) VALUES (?, ?, ?)",
+                (number, steps[number].stem, qiju.__version__),
+            )
+            connection.execute(f"PRAGMA user_version = {number}")
+
+
+def _use_wal(db: Database) -> None:
+    """WAL is chosen once, when the store is made. Asking is refused while another process makes it: ask again."""
+    deadline = time.monotonic() + max(db.lock_wait, 1.0)
+    while True:
+        try:
+            mode = db.value("PRAGMA journal_mode = WAL")
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+            continue
+        if mode != "wal":
+            raise StoreDamaged(f"{db.path} cannot use a write-ahead log here", hint="put the store on a local disk")
+        return
+
+
+def _backup(db: Database, version: int) -> None:
+    """A copy of the store as it is, under the write lock, before its schema changes."""
+    assert db.path is not None
+    folder = db.path.parent / "backups"
+    target = folder / f"before-schema-{version + 1}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.db"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return  # made by an earlier step of this very second
+    except OSError as error:
+        raise StorageFailed(f"no backup before the schema change: {target}: {error.strerror}") from error
+    # A second connection reads the committed state; the one that holds the lock cannot be a backup's source.
+    source = apsw.Connection(str(db.path), flags=apsw.SQLITE_OPEN_READONLY)
+    copy = apsw.Connection(str(target))
+    try:
+        with copy.backup("main", source, "main") as backup:
+            backup.step(-1)
+        if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):
+            raise StoreDamaged(f"the backup {target} does not check out; the schema was not changed")
+    finally:
+        copy.close()
+        source.close()
