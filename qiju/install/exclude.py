@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from qiju.install.plan import ManifestRow, Note, Plan, Step, Unreadable, digest, look
+from qiju.install.plan import Note, Plan, Step, Unreadable, digest, look
 from qiju.place.git import find_repository
+from qiju.registry import ManifestRow
 
 LINE = ".qiju/"
 _SAME = {b".qiju", b".qiju/", b"/.qiju", b"/.qiju/", b"**/.qiju", b"**/.qiju/"}

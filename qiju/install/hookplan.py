@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from qiju import hosts
 from qiju.hosts import HookFile
 from qiju.install import hookfile
 from qiju.install.jsonedit import NotPlainJson
-from qiju.install.plan import ManifestRow, Note, Plan, Step, Unreadable, digest, look
+from qiju.install.plan import Note, Plan, Step, Unreadable, digest, look
 from qiju.install.skillfiles import Place, belongs
+from qiju.registry import ManifestRow
 
 _MARK = b"\xef\xbb\xbf"
 
@@ -47,7 +49,7 @@ def plan_hooks(place: Place, names: Collection[str], rows: Mapping[str, Manifest
             plan.notes.append(Note(path, "hook", "current", "the hook is there"))
             continue
         earlier = rows.get(str(path))
-        old = earlier.detail if earlier else {"missing": found is None}
+        old: dict[str, Any] = earlier.detail if earlier else {"missing": found is None}
         detail = {**old, "pieces": [*old.get("pieces", []), *patched.pieces]}
         row = ManifestRow(str(path), "hook", (name,), place.level, digest(after), detail)
         plan.steps.append(Step(path, "hook", found, after, "add the reminder to the host's hooks", row=row))

@@ -15,27 +15,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from qiju.errors import QijuError, StorageFailed
 from qiju.files import FileReplacement, disk_error, remove_tree
+from qiju.registry import ManifestRow
 
 LARGEST_FILE = 8 * 1024 * 1024  # no skill or settings file is larger; anything else at that path is not ours
-
-
-class ManifestRow(NamedTuple):
-    """One written file. `root` is its project, or empty for the user's level; `owners` are the hosts it serves.
-
-    `detail` may hold `made` (folders made for it), `pieces` (text inserted into a file of somebody else), `created`
-    (the file was not there before) and `of` (the original of a backup).
-    """
-
-    path: str
-    kind: str
-    owners: tuple[str, ...]
-    root: str
-    sha256: str
-    detail: dict[str, Any]
 
 
 @dataclass

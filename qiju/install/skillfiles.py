@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qiju import hosts, skills
-from qiju.install.plan import ManifestRow, Note, Plan, Step, Unreadable, backup_name, digest, look
+from qiju.install.plan import Note, Plan, Step, Unreadable, backup_name, digest, look
+from qiju.registry import ManifestRow
 from qiju.skills import SkillState
 
 
