@@ -16,7 +16,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from qiju.errors import InvalidRecord, StorageFailed, StoreDamaged
+from qiju import jsontext
+from qiju.errors import InvalidJson, InvalidRecord, StorageFailed, StoreDamaged
+from qiju.record import Record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,6 +83,67 @@ class Row(NamedTuple):
     schema_version: int
     extra: str
     digest: str
+
+
+def row_of(record: Record, *, seq: int, rev: int, tier: str, instant: int | None, digest: str) -> Row:
+    """A record as a row; `digest` is that of the record as given."""
+    return Row(
+        seq=seq,
+        rev=rev,
+        tier=tier,
+        id=record.id,
+        project=record.project,
+        ts=record.ts,
+        instant=instant,
+        agent=record.agent,
+        source=record.source,
+        model=record.model,
+        model_effort=record.model_effort,
+        title=record.title,
+        tags=jsontext.canonical(list(record.tags)),
+        search_terms=jsontext.canonical(list(record.search_terms)),
+        next_steps=jsontext.canonical(list(record.next_steps)),
+        body_md=record.body_md,
+        redactions=jsontext.canonical(list(record.redactions)),
+        schema_version=record.schema_version,
+        extra=jsontext.canonical(record.extra),
+        digest=digest,
+    )
+
+
+def record_of(row: Row) -> Record:
+    """The record of a row. Raises `InvalidRecord` naming the id when a JSON column does not hold what it should."""
+    values: dict[str, Any] = {}
+    for name in (*LISTS, "redactions", "extra"):
+        text = getattr(row, name)
+        try:
+            values[name] = _EMPTY[text] if text in _EMPTY else jsontext.parse(text, name=name)
+        except InvalidJson as error:
+            raise InvalidRecord(f"record {row.id}: {error}") from error
+    if not isinstance(values["extra"], dict) or not all(
+        isinstance(values[name], list) for name in values if name != "extra"
+    ):
+        raise InvalidRecord(f"record {row.id}: a JSON column holds another type than its own")
+    return Record(
+        id=row.id,
+        ts=row.ts,
+        project=row.project,
+        agent=row.agent,
+        source=row.source,
+        title=row.title,
+        body_md=row.body_md,
+        tags=tuple(values["tags"]),
+        search_terms=tuple(values["search_terms"]),
+        next_steps=tuple(values["next_steps"]),
+        model=row.model,
+        model_effort=row.model_effort,
+        redactions=tuple(values["redactions"]),
+        schema_version=row.schema_version,
+        extra=values["extra"],
+    )
+
+
+_EMPTY: dict[str, Any] = {"[]": [], "{}": {}}
 
 
 def _pyarrow() -> tuple[Any, Any]:

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from qiju import archive
 from qiju.errors import InvalidRecord, StorageFailed, StoreDamaged
+from qiju.jsontext import Number
+from qiju.record import FIELDS, Record
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -161,3 +163,54 @@ def test_a_full_disk_is_a_clean_failure() -> None:
 def test_pyarrow_is_loaded_only_when_a_file_is_touched() -> None:
     code = "import sys, qiju.archive; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**17), 10**17)
+    | st.sampled_from([Number("18446744073709551616"), Number("-9223372036854775809"), Number("1.50"), Number("1e400")])
+    | text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=10,
+)
+unknown_keys = st.dictionaries(text.filter(lambda key: key not in FIELDS), json_values, max_size=4)
+texts = st.lists(text, max_size=3).map(tuple)
+records = st.builds(
+    Record,
+    id=st.sampled_from(["s:1", "会话:2"]),
+    ts=text,
+    project=text,
+    agent=text,
+    source=st.sampled_from(["manual", "agent"]),
+    title=text,
+    body_md=text,
+    tags=texts,
+    search_terms=texts,
+    next_steps=texts,
+    model=text,
+    redactions=st.lists(st.dictionaries(text, json_values, max_size=3), max_size=2).map(tuple),
+    extra=unknown_keys,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(records, max_size=3))
+def test_any_record_comes_back_with_the_same_digest(
+    tmp_path_factory: pytest.TempPathFactory, given_records: list[Record]
+) -> None:
+    path = tmp_path_factory.mktemp("p") / "x.parquet"
+    given_rows = [
+        archive.row_of(record, seq=n, rev=n, tier="long", instant=None, digest=record.digest())
+        for n, record in enumerate(given_records, start=1)
+    ]
+    archive.write(path, given_rows, view="raw_private")
+    found = [archive.record_of(row) for row in archive.read(path)]
+    assert found == given_records
+    assert [record.digest() for record in found] == [row.digest for row in given_rows]
+
+
+def test_a_json_column_of_another_type_names_the_record() -> None:
+    for name, value in (("extra", "[]"), ("tags", "{}"), ("extra", "{")):
+        with pytest.raises(InvalidRecord, match=r"record s:1"):
+            archive.record_of(row(**{name: value}))
