@@ -2,15 +2,19 @@
 
 `project_root` says which folders belong to which project and which hosts were set up there. `file_manifest` has one row
 for every file that Qiju wrote outside its own database, so that updating, uninstalling and redacting know their files.
-Reading works on any connection; every change is made inside the caller's transaction.
+Every method is one transaction, or part of the caller's when one is open.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from qiju.place.slug import distinct_slug
+
 if TYPE_CHECKING:
-    pass
+    from qiju.db import Database
 
 
 class ManifestRow(NamedTuple):
@@ -35,3 +39,107 @@ class RegisteredRoot(NamedTuple):
     project: str
     uuid: str
     hosts: tuple[str, ...]
+
+
+class Registry:
+    """Both tables on one open store."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    # --- projects and their folders ----------------------------------------------------------------------------------
+
+    def roots(self) -> list[RegisteredRoot]:
+        """Every registered folder, by path."""
+        return self._roots("ORDER BY r.path", ())
+
+    def root(self, path: str) -> RegisteredRoot | None:
+        """The entry of one folder."""
+        found = self._roots("WHERE r.path = ?", (path,))
+        return found[0] if found else None
+
+    def roots_of(self, slug: str) -> list[RegisteredRoot]:
+        """The folders of one project."""
+        return self._roots("WHERE r.project = ? ORDER BY r.path", (slug,))
+
+    def _roots(self, where: str, bindings: tuple[str, ...]) -> list[RegisteredRoot]:
+        joined = "project_root r JOIN project p ON p.slug = r.project"
+        sql = f"SELECT r.path, r.project, p.uuid, r.hosts FROM {joined} {where}"
+        with self._db.read() as connection:
+            return [
+                RegisteredRoot(path, project, uuid, tuple(json.loads(hosts)))
+                for path, project, uuid, hosts in connection.execute(sql, bindings)
+            ]
+
+    def uuid_of(self, slug: str) -> str | None:
+        """The identity behind a slug, or None when no project has it."""
+        with self._db.read():
+            uuid: str | None = self._db.value("SELECT uuid FROM project WHERE slug = ?", (slug,))
+            return uuid
+
+    def slug_of(self, uuid: str) -> str | None:
+        """The slug of an identity, or None when the store has never seen it."""
+        with self._db.read():
+            slug: str | None = self._db.value("SELECT slug FROM project WHERE uuid = ?", (uuid,))
+            return slug
+
+    def slugs(self) -> set[str]:
+        """Every slug in use."""
+        with self._db.read() as connection:
+            return {slug for (slug,) in connection.execute("SELECT slug FROM project")}
+
+    def register(self, path: str, slug: str, uuid: str, name: str, hosts: Iterable[str]) -> str:
+        """Make `path` a folder of the project `uuid`, and return the project's slug.
+
+        The identity counts: a known one keeps its slug here, and an unknown one whose slug belongs to another project
+        gets the next free one.
+        """
+        with self._db.write() as connection:
+            known = self.slug_of(uuid)
+            if known is None:
+                known = distinct_slug(slug, self.slugs())
+                connection.execute("INSERT INTO project (slug, uuid, name) VALUES (?, ?, ?)", (known, uuid, name))
+            connection.execute(
+                "INSERT INTO project_root (path, project, hosts) VALUES (?, ?, ?)"
+                " ON CONFLICT (path) DO UPDATE SET project = excluded.project, hosts = excluded.hosts",
+                (path, known, json.dumps(list(hosts))),
+            )
+        return known
+
+    def set_hosts(self, path: str, hosts: Iterable[str]) -> None:
+        """Change which hosts a registered folder has."""
+        with self._db.write() as connection:
+            connection.execute("UPDATE project_root SET hosts = ? WHERE path = ?", (json.dumps(list(hosts)), path))
+
+    def forget_root(self, path: str) -> None:
+        """Drop a folder that is gone, with the manifest rows of files in it. Its project and records stay."""
+        with self._db.write() as connection:
+            connection.execute("DELETE FROM project_root WHERE path = ?", (path,))
+            connection.execute("DELETE FROM file_manifest WHERE root = ?", (path,))
+
+    # --- the manifest ------------------------------------------------------------------------------------------------
+
+    def rows(self) -> dict[str, ManifestRow]:
+        """Every row, by path."""
+        sql = "SELECT path, kind, owner, root, sha256, detail FROM file_manifest ORDER BY path"
+        with self._db.read() as connection:
+            return {
+                path: ManifestRow(
+                    path, kind, tuple(owner.split(",")) if owner else (), root, sha256, json.loads(detail)
+                )
+                for path, kind, owner, root, sha256, detail in connection.execute(sql)
+            }
+
+    def store_rows(self, rows: Iterable[ManifestRow], forget: Iterable[str] = ()) -> None:
+        """Write and drop manifest rows, all or none."""
+        with self._db.write() as connection:
+            connection.executemany("DELETE FROM file_manifest WHERE path = ?", [(path,) for path in forget])
+            connection.executemany(
+                "INSERT INTO file_manifest (path, kind, owner, root, sha256, detail) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (path) DO UPDATE SET kind = excluded.kind, owner = excluded.owner, root = excluded.root,"
+                " sha256 = excluded.sha256, detail = excluded.detail, written_at = excluded.written_at",
+                [
+                    (row.path, row.kind, ",".join(row.owners), row.root, row.sha256, json.dumps(row.detail))
+                    for row in rows
+                ],
+            )

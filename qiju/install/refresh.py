@@ -1,8 +1,9 @@
 """`update`: bring installed skills to this version, in every known project and at the user's level.
 
-Projects are those of the registry, the current one, and on request what a scan of the disk finds. Each ends in one word:
-`updated`, `unchanged`, `skipped` (nothing enabled that was asked for, or only files that somebody edited), `missing`
-(the folder is gone), `failed`. Folders that are gone leave the registry; those on a disk that is merely not mounted stay.
+Projects are those of the registry, the current one, and on request what a scan of the disk finds. Each ends in one
+word: `updated`, `unchanged`, `skipped` (nothing enabled that was asked for, or only files that somebody edited),
+`missing` (the folder is gone), `failed`. Folders that are gone leave the registry; those on a disk that is merely not
+mounted stay.
 """
 
 from __future__ import annotations

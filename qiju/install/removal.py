@@ -1,8 +1,8 @@
 """`uninstall`: take away what Qiju put on the disk, in the asked projects and for the asked hosts, and nothing else.
 
 Removed are skill files that nobody edited, the entry in a host's hook file, the line in Git's exclude file, the marker,
-the predecessor's leftovers, and folders that were made for these and are empty now. Records, drafts that were not logged
-yet, backups and every foreign file stay. With some hosts only, the project keeps its marker for the others.
+the predecessor's leftovers, and folders that were made for these and are empty now. Records, drafts that were not
+logged yet, backups and every foreign file stay. With some hosts only, the project keeps its marker for the others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from qiju.install.leftovers import plan_leftovers
 from qiju.install.plan import Note, Plan, Step, Unreadable, backup_name, digest, look
 from qiju.install.refresh import enabled_hosts
 from qiju.install.setup import marker_bytes
-from qiju.install.skillfiles import Place, belongs, plan_remove
+from qiju.install.skillfiles import Place, plan_remove
 from qiju.place import Marker, marker_path
 from qiju.place.root import MARKER_FOLDER
 from qiju.registry import ManifestRow, RegisteredRoot, Registry
@@ -70,7 +70,7 @@ def plan_project_removal(
     if staying:
         _plan_smaller_marker(root, marker, names, removal.plan)
     else:
-        _plan_marker_removal(root, marker, rows.get(str(marker_path(root))), here, removal)
+        _plan_marker_removal(root, marker, rows.get(str(marker_path(root))), removal)
         removal.plan.merge(plan_unexclude(root, rows))
     _note_registry(root, known, staying, removal)
 
@@ -100,26 +100,20 @@ def _plan_smaller_marker(root: Path, marker: Marker | None, names: Collection[st
         plan.steps.append(Step(path, "marker", found, content, "the project keeps its other hosts", row=row))
 
 
-def _plan_marker_removal(
-    root: Path, marker: Marker | None, row: ManifestRow | None, here: Place, removal: Removal
-) -> None:
+def _plan_marker_removal(root: Path, marker: Marker | None, row: ManifestRow | None, removal: Removal) -> None:
     folder = root / MARKER_FOLDER
     path = marker_path(root)
     found = look(path)
     plan = removal.plan
+    plan.made += [Path(each) for each in row.detail.get("made", [])] if row else []
     if isinstance(found, bytes) and marker is not None and not folder.is_symlink():
         # Settings are the user's own words; everything else in a marker can be had again.
         backup = backup_name(path, found) if marker.settings else None
         plan.steps.append(Step(path, "marker", found, None, "remove the project's marker", backup=backup))
     elif isinstance(found, Unreadable):
         plan.notes.append(Note(path, "marker", "blocked", f"{found.what}; it is left alone"))
-    if folder.is_dir() and not folder.is_symlink() and belongs_here(folder, here):
+    if folder.is_dir() and not folder.is_symlink():
         _plan_folder(folder, removal)
-
-
-def belongs_here(folder: Path, here: Place) -> bool:
-    """The predecessor's home is `~/.qiju`: in the user's own folder `.qiju` is a store, not a project's folder."""
-    return here.root is None or here.root.resolve() != here.user_home.resolve() or belongs(folder, here)
 
 
 def _plan_folder(folder: Path, removal: Removal) -> None:
@@ -140,7 +134,7 @@ def _plan_folder(folder: Path, removal: Removal) -> None:
     removal.preserved += [(staging / name, "a draft that was not logged yet") for name in drafts if name[0] != "."]
     others = [name for name in _entries(folder) if name not in ("config.json", STAGING_FOLDER)]
     removal.preserved += [
-        (folder / name, RECORDS_STAY if name.endswith((".jsonl", ".db")) else "not written by this version of Qiju")
+        (folder / name, RECORDS_STAY if name.endswith((".jsonl", ".db")) else "not the installer's")
         for name in others
         if not (name == "short.jsonl" and content == b"")
     ]

@@ -19,9 +19,9 @@ ROOTS_VARIABLE = "QIJU_PROJECT_SCAN_ROOTS"
 WORK_FOLDERS = ("Development", "Projects", "work", "workspace")
 VOLUMES = Path("/Volumes")
 
+CACHES = (".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".venv", "__pycache__")
 SKIPPED = frozenset(
-    (".cache", ".git", ".hg", ".memory", ".mypy_cache", ".pytest_cache", ".qiju", ".ruff_cache", ".svn", ".tox")
-    + (".venv", "Library", "__pycache__", "node_modules", "site-packages", "target", "vendor")
+    (*CACHES, ".git", ".hg", ".memory", ".qiju", ".svn", "Library", "node_modules", "site-packages", "target", "vendor")
 )
 
 

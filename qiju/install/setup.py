@@ -67,7 +67,8 @@ def identify(root: Path, marker: Marker | None, wanted: str | None, registry: Re
                 f"{root} belongs to the project {marker.project!r}, but --project names {slug!r}",
                 hint=f"Leave --project out, or merge the two: qiju projects merge {marker.project} --into {slug}",
             )
-        uuid = marker.uuid or registry.uuid_of_root(str(root)) or registry.uuid_of(marker.project) or place.new_uuid()
+        here = registry.root(str(root))
+        uuid = marker.uuid or (here.uuid if here else None) or registry.uuid_of(marker.project) or place.new_uuid()
         return Identity(marker.project, uuid, ())
     known = registry.root(str(root))
     if known is not None and slug in (None, known.project):
@@ -82,11 +83,11 @@ def identify(root: Path, marker: Marker | None, wanted: str | None, registry: Re
         return Identity(slug, registry.uuid_of(slug) or place.new_uuid(), tuple(said))
     name = place.root_name(root)
     plain = place.slugify(name)
-    uuid = registry.uuid_of(plain)
-    if uuid is None:
+    taken = registry.uuid_of(plain)
+    if taken is None:
         return Identity(plain, place.new_uuid(), ())
     if not registry.roots_of(plain):
-        return Identity(plain, uuid, (f"this folder joins the project {plain!r}, which exists already",))
+        return Identity(plain, taken, (f"this folder joins the project {plain!r}, which exists already",))
     distinct = place.distinct_slug(name, registry.slugs())
     told = f"another folder has the name {plain!r}; this project is {distinct!r} (--project {plain} would join it)"
     return Identity(distinct, place.new_uuid(), (told,))
@@ -123,7 +124,7 @@ def _plan_marker(setup: Setup, root: Path, registry: Registry, project: str | No
         )
     marker = place.read_marker(root)
     identity = identify(root, marker, project, registry)
-    known = {row.name for name in (marker.enabled_agents if marker else ()) if (row := hosts.find(name))}
+    known = {host.name for name in (marker.enabled_agents if marker else ()) if (host := hosts.find(name))}
     enabled = tuple(name for name in hosts.NAMES if name in {*known, *setup.names})
     setup.identity = identity
     setup.enabled = enabled
