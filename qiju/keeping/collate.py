@@ -7,7 +7,8 @@ id stands in several places: mostly equal, sometimes not. The rules, which no or
   archive loses; the exact copy is kept. The record belongs to the hottest tier it stood in.
 - A copy that was redacted later stands for the copy that the redaction missed: the value must not come back through it.
 - Other differences are kept: the copy that the predecessor's search showed (short before long before archive) keeps
-  the id, the others get it with `~` and eight hex digits of a keyed digest of their own content.
+  the id; the others' session gets `~` and eight hex digits of a keyed digest of their own content: `s~1f0c93aa:7`.
+  A search by the session's prefix still finds them.
 
 Drafts are packed, because sorting by time needs all of them at once.
 """
@@ -77,6 +78,12 @@ def collate(candidates: Iterable[Candidate], mark: Callable[[bytes], str]) -> li
     return decisions
 
 
+def marked_id(identity: str, digest: str) -> str:
+    """The id under which another copy is kept beside the one that has `identity`; `digest` is hex of at least 8."""
+    session, _, number = identity.rpartition(":")
+    return f"{session}~{digest[:8]}:{number}"
+
+
 def _decide(group: list[Candidate], mark: Callable[[bytes], str]) -> list[Decision]:
     # Exact copies go first, so that each inexact one meets the exact copy it may be the shadow of.
     ordered = sorted(group, key=lambda c: (not c.exact, _RANK[c.tier], _text(c), c.source))
@@ -91,7 +98,7 @@ def _decide(group: list[Candidate], mark: Callable[[bytes], str]) -> list[Decisi
     kinds.sort(key=lambda kind: (min(_RANK[c.tier] for c in kind), _text(kind[0])))
     decisions = [_decision(kinds[0], replaced=replaced)]
     for kind in kinds[1:]:
-        decisions.append(_decision(kind, marked=f"{kind[0].id}~{mark(_text(kind[0]))[:8]}"))
+        decisions.append(_decision(kind, marked=marked_id(kind[0].id, mark(_text(kind[0])))))
     return decisions
 
 

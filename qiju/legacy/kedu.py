@@ -19,11 +19,14 @@ def rebrand(value: JsonValue) -> JsonValue:
         return rebrand_text(value)
     if isinstance(value, list):
         return [rebrand(item) for item in value]
-    if isinstance(value, dict):
-        out: dict[str, JsonValue] = {}
-        for key, item in value.items():
-            renamed = rebrand_text(key)
-            taken = renamed != key and (renamed in value or renamed in out)
-            out[key if taken else renamed] = rebrand(item)
-        return out
-    return value
+    return rebrand_object(value) if isinstance(value, dict) else value
+
+
+def rebrand_object(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """`rebrand` for an object."""
+    out: dict[str, JsonValue] = {}
+    for key, item in value.items():
+        renamed = rebrand_text(key)
+        taken = renamed != key and (renamed in value or renamed in out)
+        out[key if taken else renamed] = rebrand(item)
+    return out

@@ -160,7 +160,7 @@ def test_loose_equality_forgives_only_what_the_archive_loses(left: Any, right: A
 def test_names_in_other_case_backups_and_leftovers(tmp_path: Path) -> None:
     long = tmp_path / "long"
     long.mkdir()
-    for name in ("MyProj.jsonl", "myproj.JSONL", "old.jsonl.bak.1", "x.bak.jsonl", ".a.jsonl.x.tmp", "n.disabled.jsonl"):
+    for name in ("MyProj.jsonl", "myproj.JSONL", "old.jsonl.bak.1", "x.bak.jsonl", ".a.jsonl.tmp", "n.disabled.jsonl"):
         (long / name).write_text('{"id":"' + name + '"}\n', encoding="utf-8")
     assert [draft.value["id"] for draft in drafts(LegacyStore(tmp_path))] == ["MyProj.jsonl", "myproj.JSONL"]
 
