@@ -373,6 +373,12 @@ CREATE TABLE redaction_pending (
     fingerprint TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
+-- Spool files that have been stored: a file that outlives the commit (killed before it was removed) is not stored twice.
+CREATE TABLE spooled (
+    name TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL
+) STRICT;
+
 -- Files Qiju wrote outside the database: skill files, hook entries, exports, backups, archive partitions.
 CREATE TABLE file_manifest (
     path TEXT PRIMARY KEY,
