@@ -207,6 +207,8 @@ class _Reader:
                 at.source.result(call_id, number)
                 payload.update(call_id=call_id, output=parts_of(block.get("content"), leave_out))
                 payload["is_error"] = block.get("is_error") if isinstance(block.get("is_error"), bool) else None
+                structured = common.get("host_result")
+                payload["subagent"] = text_of(structured.get("agentId")) if isinstance(structured, dict) else None
                 return at.draft(RecordKind.TOOL_RESULT, payload, tail)
         known = isinstance(block, dict) and isinstance(kind, str)
         if known:
@@ -247,7 +249,7 @@ class _Reader:
             "input_tokens": whole(usage.get("input_tokens"))
             + whole(usage.get("cache_read_input_tokens"))
             + whole(usage.get("cache_creation_input_tokens")),
-            "cached_tokens": whole(usage.get("cache_read_input_tokens")),
+            "cached_input_tokens": whole(usage.get("cache_read_input_tokens")),
             "output_tokens": whole(usage.get("output_tokens")),
         }
         identity = f"{HOST}:{answer.key}:{source.value_id(usage)}"

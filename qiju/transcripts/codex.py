@@ -292,9 +292,9 @@ class _Reader:
             return RecordKind.EVENT, {"type": "token_count", "data": item}
         tokens = {
             "input_tokens": whole(last.get("input_tokens")),
-            "cached_tokens": whole(last.get("cached_input_tokens")),
+            "cached_input_tokens": whole(last.get("cached_input_tokens")),
             "output_tokens": whole(last.get("output_tokens")),
-            "reasoning_tokens": whole(last.get("reasoning_output_tokens")),
+            "reasoning_output_tokens": whole(last.get("reasoning_output_tokens")),
         }
         if total == self.totals:
             self.source.odd("usage_repeated", number)

@@ -104,7 +104,7 @@ def aside(record: TrajectoryRecord) -> str:
     payload = record.payload
     name = _text(payload, "type") or record.kind.value
     if name == "usage":
-        counts = (("in", "input_tokens"), ("cached", "cached_tokens"), ("out", "output_tokens"))
+        counts = (("in", "input_tokens"), ("cached", "cached_input_tokens"), ("out", "output_tokens"))
         told = ", ".join(f"{label} {payload[key]}" for label, key in counts if isinstance(payload.get(key), int))
         return f"usage: {told}" if told else "usage"
     data = payload.get("data", payload.get("raw"))

@@ -52,8 +52,10 @@ def _part_text(part: JsonObject) -> str:
     text = part.get("text")
     if isinstance(text, str):
         return text
-    if "bytes" in part:
-        return f"[{part.get('type')}: {part.get('media_type') or 'unknown type'}, {part.get('bytes')} bytes, not kept]"
+    if part.keys() <= {"type", "media_type", "bytes"}:
+        told = [str(part["media_type"])] if part.get("media_type") else []
+        told += [f"{part['bytes']} bytes"] if "bytes" in part else []
+        return f"[{', '.join([str(part.get('type')), *told])}, not kept]"
     return canonical(part)
 
 
