@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju.place.slug import distinct_slug
@@ -46,6 +47,10 @@ class Registry:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """One transaction around several changes."""
+        return self._db.write()
 
     # --- projects and their folders ----------------------------------------------------------------------------------
 

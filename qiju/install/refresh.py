@@ -15,10 +15,12 @@ from typing import Any
 
 from qiju import hosts, place
 from qiju.errors import QijuError
-from qiju.install.plan import Applied, Plan, apply
+from qiju.install.plan import Applied, Note, Plan, Step, apply, digest, look
+from qiju.install.setup import marker_bytes
 from qiju.install.skillfiles import Place, Policy, SkillFile, plan_install, survey
-from qiju.place import Marker
-from qiju.registry import RegisteredRoot, Registry
+from qiju.place import Marker, marker_path
+from qiju.place.marker import SCHEMA_VERSION
+from qiju.registry import ManifestRow, RegisteredRoot, Registry
 from qiju.skills import SkillState
 
 UPDATED, UNCHANGED, SKIPPED, MISSING, FAILED = "updated", "unchanged", "skipped", "missing", "failed"
@@ -68,11 +70,11 @@ def plan_refresh(
     registered = registry.roots()
     known = {root.path for root in registered}
     for root in registered:
-        run.projects.append(_project(Path(root.path), root, where, asked, rows, policy, run))
+        run.projects.append(_project(Path(root.path), root, where, asked, registry, policy, run))
     for path in dict.fromkeys(extra_roots):
         if str(path) not in known:
             known.add(str(path))
-            run.projects.append(_project(path, None, where, asked, rows, policy, run))
+            run.projects.append(_project(path, None, where, asked, registry, policy, run))
     for name in asked:
         one = _user_level(name, where, rows, policy, {step.path for each in run.user for step in each.plan.steps})
         if one:
@@ -85,10 +87,11 @@ def _project(
     root: RegisteredRoot | None,
     where: Place,
     asked: Collection[str],
-    rows: dict[str, Any],
+    registry: Registry,
     policy: Policy,
     run: Refresh,
 ) -> Refreshed:
+    rows = registry.rows()
     slug = root.project if root else path.name
     if not path.is_dir():
         if root is not None and not on_absent_disk(path):
@@ -101,17 +104,41 @@ def _project(
         marker = place.read_marker(path)
     except QijuError as error:
         return Refreshed(path, slug, (), FAILED, said=[str(error)])
+    upgrade = Plan()
     if marker is not None:
-        slug = marker.project if root is None else slug
-        if root is None and marker.uuid:
+        slug = root.project if root else marker.project
+        if marker.uuid is None:
+            # The predecessor's markers have no identity yet.
+            marker = marker._replace(uuid=_identity(marker.project, root, registry, run), schema_version=SCHEMA_VERSION)
+            upgrade = _marker_plan(path, marker)
+        if root is None:
             run.found.append((path, marker))
     enabled = enabled_hosts(path, marker, root, where)
     names = tuple(name for name in enabled if name in asked)
-    if not names:
-        why = "none of the asked hosts is set up there" if enabled else "no host is set up there"
-        return Refreshed(path, slug, (), SKIPPED, said=[] if not enabled else [f"{path}: {why}"])
     planned = plan_install(where._replace(root=path), names, rows, policy)
-    return _result(path, slug, names, planned.plan, [file for files in planned.files.values() for file in files])
+    upgrade.merge(planned.plan)
+    if not names and not upgrade.steps:
+        said = [f"{path}: none of the asked hosts is set up there"] if enabled else []
+        return Refreshed(path, slug, (), SKIPPED, said=said)
+    return _result(path, slug, names, upgrade, [file for files in planned.files.values() for file in files])
+
+
+def _identity(slug: str, root: RegisteredRoot | None, registry: Registry, run: Refresh) -> str:
+    """The identity of a marker without one: to the predecessor, equal slugs were one project."""
+    if root is not None:
+        return root.uuid
+    earlier = next((marker.uuid for _, marker in run.found if marker.project == slug and marker.uuid), None)
+    return earlier or registry.uuid_of(slug) or place.new_uuid()
+
+
+def _marker_plan(root: Path, marker: Marker) -> Plan:
+    path = marker_path(root)
+    found = look(path)
+    if not isinstance(found, bytes) or path.parent.is_symlink():
+        return Plan(notes=[Note(path, "marker", "blocked", "it is not an ordinary file; it keeps no identity")])
+    content = marker_bytes(marker)
+    row = ManifestRow(str(path), "marker", (), str(root), digest(content), {})
+    return Plan(steps=[Step(path, "marker", found, content, "give the project its identity", row=row)])
 
 
 def enabled_hosts(path: Path, marker: Marker | None, root: RegisteredRoot | None, where: Place) -> tuple[str, ...]:
