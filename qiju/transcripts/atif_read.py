@@ -97,7 +97,7 @@ class _Document:
         ts = text_of(step.get("timestamp"))
         common: JsonObject = {"message_id": f"step {number}" if source == "agent" else None}
         common["model"] = text_of(step.get("model_name"))
-        extra = {key: value for key, value in step.items() if key not in STEP_SAID and value is not None}
+        extra: JsonObject = {key: value for key, value in step.items() if key not in STEP_SAID and value is not None}
         base = f"step {number}"
         if thought := text_of(step.get("reasoning_content")):
             yield self.draft(RecordKind.REASONING, {**common, "text": thought}, f"{base}#reasoning", run, ts)
@@ -195,7 +195,7 @@ class _Document:
                 self.report.anomaly("repeated_id", f"{self.name}:{name}")
         self.seen.add(record_id)
         self.report.drafted(kind, self.session)
-        kept = {key: value for key, value in payload.items() if value is not None}
+        kept: JsonObject = {key: value for key, value in payload.items() if value is not None}
         return TrajectoryDraft(self.session, kind, kept, record_id, run, None, ts)
 
 

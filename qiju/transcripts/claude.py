@@ -320,8 +320,8 @@ def _common(entry: JsonObject, message: JsonObject, leave_out: Callable[[str, st
         "meta": True if entry.get("isMeta") is True else None,
         "compact_summary": True if entry.get("isCompactSummary") is True else None,
     }
-    extra = {key: value for key, value in entry.items() if key not in SAID and value is not None}
-    inner = {key: value for key, value in message.items() if key not in MESSAGE_SAID and value is not None}
+    extra: JsonObject = {key: value for key, value in entry.items() if key not in SAID and value is not None}
+    inner: JsonObject = {key: value for key, value in message.items() if key not in MESSAGE_SAID and value is not None}
     if inner:
         extra["message"] = inner
     if extra:

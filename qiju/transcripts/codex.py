@@ -318,7 +318,7 @@ def _turn(item: JsonObject) -> str | None:
 def _with_extra(payload: JsonObject, item: JsonObject, said: set[str]) -> JsonObject:
     passed = "internal_chat_message_metadata_passthrough"
     known = said | {"type", "id", "timestamp"}
-    extra = {key: value for key, value in item.items() if key not in known and value is not None}
+    extra: JsonObject = {key: value for key, value in item.items() if key not in known and value is not None}
     if isinstance(item.get(passed), dict) and extra.get(passed) == {"turn_id": payload.get("turn_id")}:
         del extra[passed]
     if extra:

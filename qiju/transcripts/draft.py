@@ -46,6 +46,21 @@ SHELLS = frozenset(
     }
     | {"powershell", "container.exec", "run_shell_command"}
 )
+# What hosts put into a person's mouth: context, commands and their output.
+BY_HOST = (
+    "<command-",
+    "<local-command",
+    "<environment_context",
+    "<user_instructions",
+    "<system-reminder",
+    "<INSTRUCTIONS",
+    "<bash-",
+    "<task-notification",
+    "<turn_aborted",
+    "# AGENTS.md instructions",
+    "Caveat: The messages below",
+)
+COUNTED = {"message": "messages", "tool_call": "tool calls", "steering": "steering", "session_record": "records"}
 TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 CLOSED = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted"})
 
@@ -63,6 +78,7 @@ class _Found:
     def __init__(self) -> None:
         self.titles: dict[str, str] = {}
         self.asked: list[str] = []
+        self.steered: list[str] = []
         self.files: dict[str, str] = {}
         self.failures: list[str] = []
         self.unanswered: list[str] = []
@@ -93,14 +109,14 @@ class _Found:
                 self.titles[str(payload["type"])] = one_line(title, TITLE)
         elif record.kind is RecordKind.MESSAGE:
             said = content_text(payload.get("content")).strip()
-            if opens_turn(record) and record.run_id is None and said and not said.startswith("<"):
+            if opens_turn(record) and record.run_id is None and said and not said.startswith(BY_HOST):
                 self.asked.append(one_line(said, LINE))
             elif payload.get("role") == "assistant" and record.run_id is None and said:
                 self.answer = said
         elif record.kind is RecordKind.STEERING:
             said = content_text(payload.get("text", payload.get("content"))).strip()
             if said and payload.get("status") != "removed":
-                self.asked.append("(while it worked) " + one_line(said, LINE))
+                self.steered.append(one_line(said, LINE))
         elif record.kind is RecordKind.TOOL_CALL:
             self.call(entry)
 
@@ -149,11 +165,12 @@ class _Found:
         title = title or (one_line(self.asked[0], TITLE) if self.asked else f"Session {session_id}")
         listed = [step for steps in self.steps.values() for step in steps] + list(self.tasks.values())
         left = [(text, status) for text, status in listed if text and status not in CLOSED]
-        told = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(self.counts.items()))
+        told = ", ".join(f"{label}: {self.counts[kind]}" for kind, label in COUNTED.items() if kind in self.counts)
         when = f", {self.first} to {self.last}" if self.first else ""
         body = [
-            f"Draft from the facts of session `{inert(session_id)}` ({told}{when}). Check and finish it before logging.",
+            f"Drawn from the facts of session `{inert(session_id)}` ({told}{when}); check and finish before logging.",
             _section("Asked", self.asked),
+            *([_section("Asked while it worked", self.steered)] if self.steered else []),
             _section("Files touched", [f"{inert(path)}{how}" for path, how in self.files.items()]),
             _section("Commands and calls that failed", self.failures),
             _section("Calls without a result", self.unanswered),

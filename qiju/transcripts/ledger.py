@@ -45,25 +45,25 @@ class Ledger:
         """The key that all names of a call share."""
         key = self.key(name)
         row = self._connection.execute("SELECT canonical FROM alias WHERE key = ?", (key,)).fetchone()
-        return int(row[0]) if row else key
+        return _whole(row[0]) if row else key
 
     def note(self, scope: str, text: str, line: int) -> int:
         """Count `text` once more in `scope`; returns how often it had been seen before. `line` of the first stays."""
         return self.note_key(scope, self.key(text), line)
 
     def note_key(self, scope: str, key: int, line: int) -> int:
-        row = self._connection.execute(
+        rows = self._connection.execute(
             "INSERT INTO fact VALUES (?, ?, 1, ?) ON CONFLICT DO UPDATE SET count = count + 1 RETURNING count",
             (scope, key, line),
-        ).fetchone()
-        return int(row[0]) - 1
+        ).fetchall()
+        return _whole(rows[0][0]) - 1
 
     def seen(self, scope: str, text: str) -> int:
         """How often `text` was counted in `scope`."""
         row = self._connection.execute(
             "SELECT count FROM fact WHERE scope = ? AND key = ?", (scope, self.key(text))
         ).fetchone()
-        return int(row[0]) if row else 0
+        return _whole(row[0]) if row else 0
 
     def alias(self, other: str, canonical: str) -> None:
         """`other` names the same call as `canonical`."""
@@ -80,6 +80,13 @@ class Ledger:
             " WHERE a.canonical = f.key)"
         )
         values: dict[str, apsw.SQLiteValue] = {"scope": scope, "target": target, "limit": limit}
-        (count,) = self._connection.execute(f"SELECT coalesce(sum(f.count), 0) {condition}", values).fetchone()
+        [(count,)] = self._connection.execute(f"SELECT coalesce(sum(f.count), 0) {condition}", values).fetchall()
         lines = self._connection.execute(f"SELECT f.line {condition} ORDER BY f.line LIMIT :limit", values)
-        return int(count), [int(line) for (line,) in lines]
+        return _whole(count), [_whole(line) for (line,) in lines]
+
+
+def _whole(value: object) -> int:
+    """A count or key from the ledger's own tables, which hold whole numbers only."""
+    if not isinstance(value, int):
+        raise TypeError("the ledger holds whole numbers only")
+    return value

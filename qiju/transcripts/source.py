@@ -83,7 +83,7 @@ class Source:
     ) -> TrajectoryDraft:
         session = session or self.session
         self.report.drafted(kind, session)
-        kept = {key: value for key, value in payload.items() if value is not None}
+        kept: JsonObject = {key: value for key, value in payload.items() if value is not None}
         return TrajectoryDraft(session, kind, kept, record_id, run, None, ts)
 
     def unreadable(self, line: Line, record_id: str) -> TrajectoryDraft:
