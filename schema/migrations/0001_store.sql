@@ -132,6 +132,8 @@ CREATE VIRTUAL TABLE record_trigram USING fts5 (
 );
 CREATE VIRTUAL TABLE record_fts_vocab USING fts5vocab (record_fts, row);
 CREATE VIRTUAL TABLE record_trigram_vocab USING fts5vocab (record_trigram, row);
+-- Which rows hold which piece: a range of it answers terms of one and two characters.
+CREATE VIRTUAL TABLE record_trigram_instance USING fts5vocab (record_trigram, instance);
 
 -- The instant of a ts in plain SQL, for rows written by hand. The fraction is cut off before strftime, which rounds
 -- to milliseconds, and added exactly. A ts without an offset is local time. NULL when it is no time.
