@@ -423,6 +423,13 @@ CREATE TABLE retag_record (
     PRIMARY KEY (retag_id, seq)
 ) STRICT, WITHOUT ROWID;
 
+-- What came from a predecessor's store: keyed digests of its records as they stood there, so that a second run knows
+-- them again whatever was redacted, moved or deleted here since.
+CREATE TABLE taken_over (
+    fingerprint TEXT PRIMARY KEY,
+    seq INTEGER                                 -- the record here; NULL for a line of its audit
+) STRICT, WITHOUT ROWID;
+
 -- For people with a shell: the tiers, and the newest hundred.
 CREATE VIEW short AS
 SELECT seq, id, project, ts, agent, source, title, tags, next_steps, body_md FROM record WHERE tier = 'short';
