@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from qiju import jsontext
-from qiju.errors import StoreDamaged
+from qiju.errors import InvalidJson, StoreDamaged
 from qiju.jsontext import JsonValue
 from qiju.record import Record, folded
 
@@ -103,7 +103,7 @@ def stored(row: Sequence[Any]) -> Stored:
         schema_version=row[24],
         extra=extra,
     )
-    return Stored(*row[:11], record)
+    return Stored(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8], row[9], row[10], record)
 
 
 def _strings(row: Sequence[Any], column: int) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ def _strings(row: Sequence[Any], column: int) -> tuple[str, ...]:
 def _json(row: Sequence[Any], column: int) -> JsonValue:
     try:
         return jsontext.parse(row[column])
-    except jsontext.InvalidJson as error:
+    except InvalidJson as error:
         raise _damaged(row) from error
 
 

@@ -361,9 +361,7 @@ CREATE INDEX redaction_audit_event ON redaction_audit (event_seq);
 -- Values redacted by name, known by keyed fingerprints of their tokens, so that they do not come back.
 CREATE TABLE redacted_value (
     fingerprint TEXT PRIMARY KEY,
-    tokens INTEGER NOT NULL DEFAULT 1,
-    length INTEGER NOT NULL DEFAULT 0,
-    placeholder TEXT NOT NULL DEFAULT '',
+    audit_id INTEGER REFERENCES redaction_audit (audit_id),
     at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 ) STRICT;
 
