@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from qiju import hosts, place
 from qiju.errors import QijuError
@@ -50,6 +49,7 @@ class Refresh:
     user: list[Refreshed] = field(default_factory=list)
     gone: list[RegisteredRoot] = field(default_factory=list)
     found: list[tuple[Path, Marker]] = field(default_factory=list)
+    rows: dict[str, ManifestRow] = field(default_factory=dict)
 
     def everything(self) -> list[Refreshed]:
         return [*self.projects, *self.user]
@@ -64,8 +64,8 @@ def plan_refresh(
     force: bool,
 ) -> Refresh:
     """Plan an `update` of the asked hosts. `where` is the user's level; `extra_roots` are unregistered candidates."""
-    run = Refresh()
     rows = registry.rows()
+    run = Refresh(rows=rows)
     policy = Policy(replace_modified=force, replace_foreign=force)
     registered = registry.roots()
     known = {root.path for root in registered}
@@ -91,7 +91,6 @@ def _project(
     policy: Policy,
     run: Refresh,
 ) -> Refreshed:
-    rows = registry.rows()
     slug = root.project if root else path.name
     if not path.is_dir():
         if root is not None and not on_absent_disk(path):
@@ -115,11 +114,11 @@ def _project(
             run.found.append((path, marker))
     enabled = enabled_hosts(path, marker, root, where)
     names = tuple(name for name in enabled if name in asked)
-    planned = plan_install(where._replace(root=path), names, rows, policy)
+    planned = plan_install(where._replace(root=path), names, run.rows, policy)
     upgrade.merge(planned.plan)
     if not names and not upgrade.steps:
-        said = [f"{path}: none of the asked hosts is set up there"] if enabled else []
-        return Refreshed(path, slug, (), SKIPPED, said=said)
+        unasked = [f"{path}: none of the asked hosts is set up there"] if enabled else []
+        return Refreshed(path, slug, (), SKIPPED, said=unasked)
     return _result(path, slug, names, upgrade, [file for files in planned.files.values() for file in files])
 
 
@@ -156,7 +155,7 @@ def enabled_hosts(path: Path, marker: Marker | None, root: RegisteredRoot | None
 
 
 def _user_level(
-    name: str, where: Place, rows: dict[str, Any], policy: Policy, planned: Collection[Path]
+    name: str, where: Place, rows: dict[str, ManifestRow], policy: Policy, planned: Collection[Path]
 ) -> Refreshed | None:
     """The host's skills at the user's level, if they were ever put there."""
     files = survey(where, (name,), rows)
