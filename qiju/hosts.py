@@ -141,7 +141,7 @@ HOSTS: tuple[Host, ...] = (
         home=".kiro",
         home_variable="KIRO_HOME",
         marks=("KIRO_SESSION_ID", "TERM_PROGRAM=kiro"),
-        session_variable="KIRO_SESSION_ID",
+        session_variable="",
         traces=(".kiro",),
         hooks=None,
         leftovers=(

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from qiju.place.slug import distinct_slug
+from qiju import projects
+from qiju.projects import Home, Project
 
 if TYPE_CHECKING:
     from qiju.db import Database
@@ -82,34 +83,22 @@ class Registry:
             uuid: str | None = self._db.value("SELECT uuid FROM project WHERE slug = ?", (slug,))
             return uuid
 
-    def slug_of(self, uuid: str) -> str | None:
-        """The slug of an identity, or None when the store has never seen it."""
-        with self._db.read():
-            slug: str | None = self._db.value("SELECT slug FROM project WHERE uuid = ?", (uuid,))
-            return slug
+    def find(self, slug: str, path: str) -> Project | None:
+        """The project that the folder `path`, called `slug`, belongs to; None when it would be a new one."""
+        with self._db.read() as connection:
+            return projects.find(connection, Home(slug, root=path))
 
     def slugs(self) -> set[str]:
         """Every slug in use."""
         with self._db.read() as connection:
             return {slug for (slug,) in connection.execute("SELECT slug FROM project")}
 
-    def register(self, path: str, slug: str, uuid: str, name: str, hosts: Iterable[str]) -> str:
-        """Make `path` a folder of the project `uuid`, and return the project's slug.
-
-        The identity counts: a known one keeps its slug here, and an unknown one whose slug belongs to another project
-        gets the next free one.
-        """
+    def register(self, path: str, slug: str, uuid: str, hosts: Iterable[str]) -> Project:
+        """Make `path` a folder of the project `uuid`, which is created when it is new; see `projects.ensure`."""
         with self._db.write() as connection:
-            known = self.slug_of(uuid)
-            if known is None:
-                known = distinct_slug(slug, self.slugs())
-                connection.execute("INSERT INTO project (slug, uuid, name) VALUES (?, ?, ?)", (known, uuid, name))
-            connection.execute(
-                "INSERT INTO project_root (path, project, hosts) VALUES (?, ?, ?)"
-                " ON CONFLICT (path) DO UPDATE SET project = excluded.project, hosts = excluded.hosts",
-                (path, known, json.dumps(list(hosts))),
-            )
-        return known
+            project = projects.ensure(connection, Home(slug, uuid, path))
+            self.set_hosts(path, hosts)
+        return project
 
     def set_hosts(self, path: str, hosts: Iterable[str]) -> None:
         """Change which hosts a registered folder has."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qiju import place
 from qiju.db import Database
 from qiju.errors import StorageFailed
 from qiju.install.leftovers import plan_engine
@@ -82,11 +81,9 @@ def _remember(registry: Registry, setup: Setup, applied: Applied) -> None:
         registry.store_rows(applied.rows, applied.forget)
         unmarked = any(outcome.step.kind == "marker" for outcome in applied.failures)
         if setup.identity is not None and setup.place.root is not None and not unmarked:
-            root = setup.place.root
             wanted, uuid, _ = setup.identity
-            slug = registry.register(str(root), wanted, uuid, place.root_name(root), setup.enabled)
-            if slug != wanted:
-                setup.messages.append(f"another project here has the name {wanted!r}; this one is shown as {slug!r}")
+            project = registry.register(str(setup.place.root), wanted, uuid, setup.enabled)
+            setup.messages += project.notes
 
 
 def _host_report(setup: Setup, name: str, home: Path, dry_run: bool, reason: str) -> dict[str, Any]:
@@ -132,8 +129,7 @@ def update(
                 registry.forget_root(root.path)
             for path, marker in run.found:
                 if marker.uuid:
-                    name = place.root_name(path)
-                    registry.register(str(path), marker.project, marker.uuid, name, marker.enabled_agents)
+                    registry.register(str(path), marker.project, marker.uuid, marker.enabled_agents)
             for applied in done:
                 registry.store_rows(applied.rows, applied.forget)
     report.warnings = [said for each in run.everything() for said in each.said]

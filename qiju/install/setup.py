@@ -83,11 +83,13 @@ def identify(root: Path, marker: Marker | None, wanted: str | None, registry: Re
         return Identity(slug, registry.uuid_of(slug) or place.new_uuid(), tuple(said))
     name = place.root_name(root)
     plain = place.slugify(name)
-    taken = registry.uuid_of(plain)
-    if taken is None:
+    found = registry.find(plain, str(root))
+    if found is not None:
+        return Identity(
+            found.slug, found.uuid, (f"this folder joins the project {found.slug!r}, which exists already",)
+        )
+    if registry.uuid_of(plain) is None:
         return Identity(plain, place.new_uuid(), ())
-    if not registry.roots_of(plain):
-        return Identity(plain, taken, (f"this folder joins the project {plain!r}, which exists already",))
     distinct = place.distinct_slug(name, registry.slugs())
     told = f"another folder has the name {plain!r}; this project is {distinct!r} (--project {plain} would join it)"
     return Identity(distinct, place.new_uuid(), (told,))
