@@ -125,7 +125,8 @@ def checked(query: Query) -> Query:
     if query.sort not in (*SORTS, BY_RELEVANCE, BY_SESSION):
         raise UsageError(
             f"unknown sort field {query.sort!r}",
-            hint=f"the nearest is {nearest(query.sort, (*SORTS, BY_RELEVANCE))!r}; any of: {', '.join(SORTS)}, relevance",
+            hint=f"the nearest is {nearest(query.sort, (*SORTS, BY_RELEVANCE))!r}; "
+            f"any of: {', '.join((*SORTS, BY_RELEVANCE))}",
         )
     if not query.regex and query.match != "phrase" and len(terms(query.text)) > MOST_TERMS:
         raise UsageError(

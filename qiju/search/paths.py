@@ -14,7 +14,7 @@ running it, for tests that look at its plan.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju.query import Filters, after_prefix
 from qiju.search.matching import COLUMNS, Row
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 PATHS = ("scan", "project", "session", "stream", "set")
 TIME = ("instant", "seq")
-# The instances of a piece, one row a piece and record: fts5vocab's own range scan finds terms shorter than a piece.
-SHORT_TERMS = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.record_piece USING fts5vocab (main, record_trigram, instance)"
 
 Statement = tuple[str, tuple[object, ...]]
 Key = tuple[object, ...]
@@ -44,7 +42,7 @@ class Needle(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Where a page begins and which way it goes: order columns of `record`, ending in `seq`, and the last key served."""
+    """Where a page begins and which way it goes: columns of `record` ending in `seq`, and the last key served."""
 
     filters: Filters
     watermark: int
@@ -92,7 +90,8 @@ def set_sql(course: Course, needle: Needle) -> Statement:
     where, values = course.where()
     among, asked = _among(needle)
     return (
-        f"SELECT record.seq FROM record NOT INDEXED WHERE record.seq IN ({among}) AND {where} ORDER BY {course.order_by()}",
+        f"SELECT record.seq FROM record NOT INDEXED WHERE record.seq IN ({among}) AND {where}"
+        f" ORDER BY {course.order_by()}",
         (*asked, *values),
     )
 
@@ -129,8 +128,6 @@ def session(connection: apsw.Connection, course: Course) -> Iterator[Row]:
 
 
 def whole_set(connection: apsw.Connection, course: Course, needle: Needle) -> Iterator[Row]:
-    if needle.shorts:
-        connection.execute(SHORT_TERMS)
     return _fetched(connection, set_sql(course, needle))
 
 
@@ -164,7 +161,7 @@ def commit_bounds(connection: apsw.Connection, course: Course) -> tuple[int, int
         return 0, course.watermark
     ends = []
     for way in ("ASC", "DESC"):
-        found = connection.execute(
+        found: list[tuple[Any, ...]] = connection.execute(
             f"SELECT seq FROM record INDEXED BY record_late WHERE {' AND '.join(clauses)}"
             f" ORDER BY instant {way}, seq {way} LIMIT 1",
             values,
@@ -188,15 +185,8 @@ def _between(connection: apsw.Connection, course: Course, aside: list[str], end:
         if end is not None:
             where += f" AND (record.instant, record.seq) {'>' if course.descending else '<'} (?, ?)"
             values = (*values, *end)
-        found.append(
-            _rows(
-                connection,
-                (
-                    f"SELECT {COLUMNS} FROM record INDEXED BY {_ASIDE[kind]} WHERE {where} ORDER BY {course.order_by()}",
-                    values,
-                ),
-            )
-        )
+        sql = f"SELECT {COLUMNS} FROM record INDEXED BY {_ASIDE[kind]} WHERE {where} ORDER BY {course.order_by()}"
+        found.append(_rows(connection, (sql, values)))
     if len(found) == 1:
         yield from found[0]
     elif found:
@@ -213,7 +203,7 @@ def _among(needle: Needle) -> tuple[str, list[object]]:
         parts.append("SELECT rowid FROM record_trigram WHERE record_trigram MATCH ?")
         values.append(match_text(needle.condition))
     for short in needle.shorts:
-        parts.append("SELECT doc FROM temp.record_piece WHERE term >= ? AND term < ?")
+        parts.append("SELECT doc FROM record_trigram_instance WHERE term >= ? AND term < ?")
         values.extend((short, after_prefix(short)))
     parts.append("SELECT seq FROM record INDEXED BY record_unsealed WHERE digest = ''")
     return " UNION ALL ".join(parts), values

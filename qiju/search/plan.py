@@ -8,12 +8,12 @@ rows. A walk that turns out longer than expected is given up for the index at th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju.query import BY_SESSION, SORTS, Query, after_prefix, terms
 from qiju.record import fold
 from qiju.search import trigrams
-from qiju.search.paths import SHORT_TERMS, TIME, Course, Needle, commit_bounds
+from qiju.search.paths import TIME, Course, Needle, commit_bounds
 from qiju.search.trigrams import match_text
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _density(connection: apsw.Connection, course: Course, needle: Needle) -> tup
     if needle.condition is not None:
         low, high = commit_bounds(connection, course)
         way = "DESC" if course.descending else "ASC"
-        rows = connection.execute(
+        rows: list[tuple[Any, ...]] = connection.execute(
             "SELECT rowid FROM record_trigram WHERE record_trigram MATCH ? AND rowid <= ? AND rowid >= ?"
             f" ORDER BY rowid {way} LIMIT {PROBE}",
             (match_text(needle.condition), high, low),
@@ -137,9 +137,8 @@ def _density(connection: apsw.Connection, course: Course, needle: Needle) -> tup
         span = (high - low if every else abs((high if course.descending else low) - rows[-1][0])) + 1
         density = met / max(span, 1)
     for short in needle.shorts:
-        connection.execute(SHORT_TERMS)
-        found = connection.execute(
-            f"SELECT count(*), count(DISTINCT doc) FROM (SELECT doc FROM temp.record_piece"
+        found: tuple[Any, ...] = connection.execute(
+            f"SELECT count(*), count(DISTINCT doc) FROM (SELECT doc FROM record_trigram_instance"
             f" WHERE term >= ? AND term < ? LIMIT {SHORT_PROBE})",
             (short, after_prefix(short)),
         ).fetchall()[0]
@@ -159,8 +158,14 @@ def _walk(connection: apsw.Connection, course: Course) -> tuple[str, int]:
 
 def _count(connection: apsw.Connection, index: str, where: str, values: tuple[object, ...], most: int) -> int:
     """The rows of an index that meet `where`, counted up to `most` + 1."""
-    sql = f"SELECT count(*) FROM (SELECT 1 FROM record INDEXED BY {index} WHERE {where} LIMIT {most + 1})"
-    return int(connection.execute(sql, values).fetchall()[0][0])
+    sql = f"SELECT 1 FROM record INDEXED BY {index} WHERE {where} LIMIT {most + 1}"
+    return number(connection, f"SELECT count(*) FROM ({sql})", values)
+
+
+def number(connection: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> int:
+    """The first column of the one row that `sql` gives."""
+    value: Any = connection.execute(sql, values).fetchall()[0][0]
+    return int(value)
 
 
 def _session_rows(session: str) -> tuple[str, str, tuple[object, ...]]:
@@ -171,7 +176,7 @@ def _late_share(connection: apsw.Connection, course: Course) -> float:
     """The share of late rows among the next hundred from the course's position on."""
     bare = course._replace(filters=course.filters._replace(projects=None, tags=(), source="", agent="", tiers=()))
     where, values = bare.where()
-    found = connection.execute(
+    found: list[tuple[Any, ...]] = connection.execute(
         f"SELECT avg(late) FROM (SELECT late FROM record INDEXED BY record_instant WHERE {where}"
         f" ORDER BY {course.order_by()} LIMIT 100)",
         values,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from qiju.record import fold
 
@@ -33,11 +33,11 @@ class All(NamedTuple):
     parts: tuple[Condition, ...]
 
 
-class Any(NamedTuple):
+class Either(NamedTuple):
     parts: tuple[Condition, ...]
 
 
-Condition = Piece | All | Any
+Condition = Piece | All | Either
 
 
 def literal(folded: str, most: int = MOST_PIECES) -> Condition | None:
@@ -60,7 +60,7 @@ def either(parts: Sequence[Condition | None]) -> Condition | None:
         if part is None:
             return None
         kept[part] = None
-    return next(iter(kept)) if len(kept) == 1 else Any(tuple(kept))
+    return next(iter(kept)) if len(kept) == 1 else Either(tuple(kept))
 
 
 def leaves(condition: Condition) -> int:
@@ -231,22 +231,22 @@ def _windows(run: Sequence[tuple[str, ...]]) -> Condition | None:
     return every(found)
 
 
-def _variable(items: Iterable[tuple[object, object]]) -> int:
+def _variable(items: Any) -> int:
     """How many variable repeats stand in a pattern; one whose body is more than one character counts twice."""
     total = 0
     for op, value in items:
         name = str(op)
         if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-            least, most, body = value  # type: ignore[misc]
+            least, most, body = value
             single = len(body) == 1 and str(body[0][0]) in ("LITERAL", "NOT_LITERAL", "ANY", "IN")
             total += (1 if single else 2) if least != most else 0
             total += 0 if single else _variable(body)
         elif name == "BRANCH":
-            total += sum(_variable(each) for each in value[1])  # type: ignore[index]
+            total += sum(_variable(each) for each in value[1])
         elif name in ("SUBPATTERN", "ASSERT", "ASSERT_NOT"):
-            total += _variable(value[-1])  # type: ignore[index]
+            total += _variable(value[-1])
         elif name == "ATOMIC_GROUP":
-            total += _variable(value)  # type: ignore[arg-type]
+            total += _variable(value)
         elif name in ("GROUPREF", "GROUPREF_EXISTS"):
             total += 2
     return total

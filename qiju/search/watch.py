@@ -18,14 +18,21 @@ from qiju.search.trigrams import runs_away
 FLAGS = re.IGNORECASE | re.MULTILINE
 
 
-def compiled(source: str) -> re.Pattern[str]:
-    """The pattern, or `UsageError` naming the position of its fault."""
+def source(text: str) -> str:
+    """The pattern as it is compiled: NFC, like the text it runs over."""
+    import unicodedata
+
+    return unicodedata.normalize("NFC", text)
+
+
+def compiled(text: str) -> re.Pattern[str]:
+    """The pattern of a query, or `UsageError` naming the position of its fault."""
     import warnings
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # FutureWarning about set syntax is for the author of code, not of a query
-            return re.compile(source, FLAGS)
+            return re.compile(source(text), FLAGS)
     except re.error as error:
         where = f" at position {error.pos}" if error.pos is not None else ""
         raise UsageError(
@@ -59,7 +66,9 @@ class Watch:
             self._child = _Child(self.pattern)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.how == "alarm":
             import signal
 
@@ -160,7 +169,8 @@ class _Child:
         return answer == b"1"
 
     def close(self) -> None:
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
