@@ -83,9 +83,8 @@ def _carry_out(
     unread = [] if task.dry_run else store.drain_spool()
     rotation = _leave_short(store, limits, task, now, progress)
     archives, failed = _archive(store, limits, task, now)
-    refreshed, stale_failed = _refresh(
-        store, task, {(m["project"], m["month"]) for a in archives for m in a["archived"]}
-    )
+    fresh = {(entry["project"], item["month"]) for entry in archives for item in entry["archived"]}
+    refreshed, stale_failed = _refresh(store, task, fresh)
     failed += stale_failed
     swept = _sweep(roots, limits, task, now)
     value: dict[str, Any] = {
