@@ -41,8 +41,8 @@ class HistorySource:
         self._files = [(path, _stamp(path)) for path in files]
         self._index: SequenceIndex | None = SequenceIndex()
         try:
-            self._index.add(_entries(drafts))
             self._index.finish()
+            self._index.add(_entries(drafts, self._index))
             self._last = self._index.last()
         except BaseException:
             self.close()
@@ -96,18 +96,29 @@ class HistorySource:
             self._index = None
 
 
-def _entries(drafts: Iterable[TrajectoryDraft]) -> Iterator[Entry]:
-    for sequence, draft in enumerate(drafts, 1):
+def _entries(drafts: Iterable[TrajectoryDraft], index: SequenceIndex) -> Iterator[Entry]:
+    """Number the drafts. The same record again is passed over; another one under the same id gets a mark behind it."""
+    sequence = 0
+    for draft in drafts:
         sealed = seal(draft)
+        digest = bytes.fromhex(sealed.digest)
+        given = record_id = sealed.record_id or f"record-{sequence + 1}"
+        copies = 1
+        while (known := index.find(sealed.session_id, record_id)) is not None and known.digest != digest:
+            copies += 1
+            record_id = f"{given}~{copies}"
+        if known is not None:
+            continue
+        sequence += 1
         yield Entry(
             sequence,
-            sealed.record_id or f"record-{sequence}",
+            record_id,
             sealed.session_id,
             sealed.run_id,
             sealed.work_item_id,
             sealed.kind.value,
             sealed.ts,
-            bytes.fromhex(sealed.digest),
+            digest,
             0,
             len(sealed.payload),
             sealed.payload,

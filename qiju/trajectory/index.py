@@ -110,7 +110,7 @@ class SequenceIndex:
         self._db.execute(INDEXES)
 
     def stamp(self) -> dict[str, str]:
-        return dict(self._db.execute("SELECT name, value FROM stamp").fetchall())
+        return {str(name): str(value) for name, value in self._db.execute("SELECT name, value FROM stamp")}
 
     def last(self) -> int:
         return int(self._scalar("SELECT coalesce(max(seq), 0) FROM entry"))

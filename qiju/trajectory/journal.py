@@ -80,6 +80,8 @@ class JournalTrajectoryStore:
         self._index: SequenceIndex | None = None
         self._lock = None if read_only else WriterLock(_beside(self.path, ".lock"))
         self._handle = -1
+        self._end, self._last = frames.HEADER.size, 0
+        self._hash: frames.Digest = sha256()
         try:
             self._open_file()
             self._open_index()

@@ -6,7 +6,7 @@ at all (`CursorRejected`). Whatever a third party hands in, nothing here reads a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from qiju import cursor as codec
@@ -116,7 +116,7 @@ def page_of(
 
 def walk_of(
     source: SnapshotSource, snapshot: Snapshot, query: TrajectoryQuery, projector: Projector
-) -> Iterator[TrajectoryRecord]:
+) -> Generator[TrajectoryRecord]:
     """All records of a snapshot, checked whole before the first and after the last."""
     size, after = query.limit or DEFAULT_PAGE, 0
     with source.opened(snapshot, whole=True):

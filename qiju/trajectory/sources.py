@@ -64,14 +64,18 @@ class SnapshotSource(Protocol):
     def close(self) -> None: ...
 
 
-class TrajectoryStore(Protocol):
+class SessionSource(Protocol):
+    """The least a reader needs: whole sessions."""
+
+    def read_session(self, session_id: str) -> Trajectory: ...
+
+
+class TrajectoryStore(SessionSource, Protocol):
     """What a trajectory store does; `SqliteTrajectoryStore` and `JournalTrajectoryStore` conform."""
 
     def append(self, draft: TrajectoryDraft) -> TrajectoryRecord: ...
 
     def append_many(self, drafts: Iterable[TrajectoryDraft]) -> int: ...
-
-    def read_session(self, session_id: str) -> Trajectory: ...
 
 
 class Sealed(NamedTuple):

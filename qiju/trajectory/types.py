@@ -15,12 +15,20 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from qiju.errors import InvalidRecord, UsageError
+from qiju.errors import Interrupted, InvalidRecord, UsageError
 
 if TYPE_CHECKING:
     from qiju.jsontext import JsonValue
 
 NO_LOSS = "qiju.loss/none"
+
+
+class ExportCancelled(Interrupted):
+    """The caller's `cancelled` asked an export to stop; nothing was replaced."""
+
+    kind = "export_cancelled"
+    retryable = True
+    meaning = "an export was cancelled by its caller"
 
 
 class PrivacyView(StrEnum):
