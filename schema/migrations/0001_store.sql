@@ -301,6 +301,9 @@ CREATE TABLE trajectory_event (
 ) STRICT;
 CREATE UNIQUE INDEX trajectory_event_id ON trajectory_event (session_id, event_id) WHERE record_seq IS NULL;
 CREATE INDEX trajectory_event_session ON trajectory_event (session_id, seq);
+-- A rare kind in a long history must not cost a walk over all the others.
+CREATE INDEX trajectory_event_session_kind ON trajectory_event (session_id, kind, seq);
+CREATE INDEX trajectory_event_kind ON trajectory_event (kind, seq);
 CREATE INDEX trajectory_event_run ON trajectory_event (run_id, seq) WHERE run_id IS NOT NULL;
 CREATE INDEX trajectory_event_work_item ON trajectory_event (work_item_id, seq) WHERE work_item_id IS NOT NULL;
 CREATE INDEX trajectory_event_revised ON trajectory_event (rev, seq) WHERE revised = 1;
