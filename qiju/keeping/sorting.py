@@ -23,14 +23,6 @@ class Staged(NamedTuple):
     data: str
 
 
-class Twin(NamedTuple):
-    """The earlier item of the same source with the same project and id."""
-
-    part: str
-    line: int
-    digest: str
-
-
 class Sorter:
     """`with Sorter() as box: box.add(...)`, then `for staged in box`."""
 
@@ -39,9 +31,9 @@ class Sorter:
         self._db.execute(
             f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{CACHE_KIB};"
             "CREATE TABLE item (number INTEGER PRIMARY KEY, instant INTEGER NOT NULL, project TEXT NOT NULL, "
-            "id TEXT NOT NULL, part TEXT NOT NULL, line INTEGER NOT NULL, digest TEXT NOT NULL, data TEXT NOT NULL);"
+            "id TEXT NOT NULL, part TEXT NOT NULL, line INTEGER NOT NULL, data TEXT NOT NULL);"
             "CREATE UNIQUE INDEX item_id ON item (id, project); BEGIN"
-        )
+        ).fetchall()  # apsw stops at a statement that gives a row until it is fetched
         self.count = 0
 
     def __enter__(self) -> Sorter:
@@ -50,21 +42,21 @@ class Sorter:
     def __exit__(self, *_: object) -> None:
         self._db.close()
 
-    def add(self, *, project: str, id: str, instant: int, part: str, line: int, digest: str, data: str) -> Twin | None:
-        """Keep one record, or return its twin when the project and id came before."""
+    def add(self, *, project: str, id: str, instant: int, part: str, line: int, data: str) -> Staged | None:
+        """Keep one record, or return its twin: the earlier one of the same source with the same project and id."""
         cursor = self._db.execute(
-            "INSERT INTO item (instant, project, id, part, line, digest, data) VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "INSERT INTO item (instant, project, id, part, line, data) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT DO NOTHING RETURNING number",
-            (instant, project, id, part, line, digest, data),
+            (instant, project, id, part, line, data),
         )
         if cursor.fetchone() is not None:
             self.count += 1
             return None
         twin = self._db.execute(
-            "SELECT part, line, digest FROM item WHERE id = ? AND project = ?", (id, project)
+            "SELECT part, line, data FROM item WHERE id = ? AND project = ?", (id, project)
         ).fetchone()
         assert twin is not None  # the insert has just met it
-        return Twin(*twin)
+        return Staged(*twin)
 
     def __iter__(self) -> Iterator[Staged]:
         # Only keys go through the sort; the texts are fetched one by one, so no sort ever holds them all.
