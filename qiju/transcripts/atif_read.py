@@ -169,8 +169,11 @@ class _Document:
         payload: JsonObject = {"call_id": call_id, "output": result.get("content"), "extra": extra}
         if isinstance(extra, dict):
             payload.update(is_error=extra.get("is_error"), exit_code=extra.get("exit_code"))
-        if result.get("subagent_trajectory_ref") is not None:
-            payload["subagent_trajectory_ref"] = result["subagent_trajectory_ref"]
+        references = result.get("subagent_trajectory_ref")
+        first = references[0] if isinstance(references, list) and references else None
+        payload["subagent"] = text_of(first.get("trajectory_id")) if isinstance(first, dict) else None
+        if references != [{"trajectory_id": payload["subagent"]}]:
+            payload["subagent_trajectory_ref"] = references
         return self.draft(RecordKind.TOOL_RESULT, payload, name, run, ts)
 
     def usage(
