@@ -25,12 +25,10 @@ _UNFIT = re.compile(r"[\s\x00-\x1f\x7f]+")
 
 
 class Normalised(NamedTuple):
-    """`renamed` is the id as found when it had to change, else ''; `placed`, `lost` count redaction entries."""
+    """`renamed` is the id as found when it had to change, else ''."""
 
     candidate: Candidate
     renamed: str
-    placed: int
-    lost: int
 
 
 def normalise(draft: Draft, *, source: str, brand: bool) -> Normalised | Problem:
@@ -55,7 +53,6 @@ def normalise(draft: Draft, *, source: str, brand: bool) -> Normalised | Problem
     value.setdefault("ts", "")
     value.setdefault("source", "manual")
     value.setdefault("schema_version", 2)
-    placed, lost = relocate(value)
     try:
         record = Record.from_json(value)
     except InvalidRecord as error:
@@ -63,7 +60,7 @@ def normalise(draft: Draft, *, source: str, brand: bool) -> Normalised | Problem
     candidate = Candidate(
         record.project, record.id, parse_ts(record.ts), draft.tier, draft.exact, source, pack(record.to_json())
     )
-    return Normalised(candidate, identity if identity != record.id else "", placed, lost)
+    return Normalised(candidate, identity if identity != record.id else "")
 
 
 def today_id(identity: str) -> str | None:
