@@ -298,6 +298,14 @@ def _foresee(store: Store, waiting: Sorter, report: Report) -> None:
             report.note("identical", staged.part, staged.line)
 
 
+def summary(reports: list[Report], options: Options) -> dict[str, Any]:
+    """What the command prints: the counts over all sources, and each source's report."""
+    totals: dict[str, Any] = {"read": sum(report.read for report in reports)}
+    totals.update({name: sum(report.count(name) for report in reports) for name in OUTCOMES})
+    totals.update(stored=sum(report.stored for report in reports), dry_run=options.dry_run)
+    return {**totals, "files": [report.to_json() for report in reports]}
+
+
 def refusal(reports: list[Report], options: Options) -> QijuError | None:
     """The error that the whole call ends with, or None when every piece of every source is in the store."""
     unclean = [report for report in reports if not report.clean]

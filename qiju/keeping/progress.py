@@ -11,13 +11,14 @@ from typing import Any
 class Progress:
     """`with Progress("importing", total) as step: step(n)`: a bar on a terminal's stderr, nothing anywhere else.
 
-    `total` is None where it is not known. `shown=False` (`--no-color`, JSON wanted, quiet) draws nothing either.
+    `total` is None where it is not known. Without `color` (`--no-color`; rich itself respects `NO_COLOR`) it is plain.
     """
 
-    def __init__(self, label: str, total: int | None = None, *, shown: bool = True) -> None:
+    def __init__(self, label: str, total: int | None = None, *, color: bool = True) -> None:
         self.label = label
         self.total = total
-        self.shown = shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.color = color
+        self.shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._bar: Any = None
 
     def __enter__(self) -> Progress:
@@ -25,7 +26,7 @@ class Progress:
             from rich.console import Console
             from rich.progress import Progress as Bar
 
-            self._bar = Bar(console=Console(stderr=True), transient=True)
+            self._bar = Bar(console=Console(stderr=True, no_color=not self.color or None), transient=True)
             self._bar.start()
             self._task = self._bar.add_task(self.label, total=self.total)
         return self
