@@ -8,6 +8,7 @@ not match, or when anything in it cannot be read.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -147,12 +148,14 @@ def open_kept(path: Path) -> SequenceIndex | None:
     """The index kept at `path`, built anew when unreadable; None when the place cannot be written."""
     for _attempt in range(2):
         try:
+            # Created here, because SQLite would give it the mode of the umask; it names sessions.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             index = SequenceIndex(path)
             index.finish()
             return index
         except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError):
             drop(path)
-        except apsw.Error:
+        except (apsw.Error, OSError):
             return None
     return None
 

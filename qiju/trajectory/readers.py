@@ -172,7 +172,7 @@ def default_reader(root: str | Path, *, selector: str = "trajectory") -> StoreTr
     """
     if selector not in SELECTORS:
         raise UsageError(f"unknown selector {selector!r}", hint="selectors: " + ", ".join(SELECTORS))
-    place = Path(root)
+    place = Path(root).expanduser()
     if selector == "trajectory":
         if place.is_file():
             return _open_file(place)

@@ -92,8 +92,14 @@ class Sealed(NamedTuple):
 
 
 def seal(draft: TrajectoryDraft) -> Sealed:
-    """Canonicalise and digest a draft's payload. Raises `InvalidRecord` for values that JSON cannot hold."""
+    """Canonicalise and digest a draft's payload. Raises `InvalidRecord` for values that JSON cannot hold, and for half
+    of a surrogate pair anywhere in the draft."""
     text = canonical_payload(draft.payload)
+    for words in (text, draft.session_id, draft.record_id, draft.run_id, draft.work_item_id, draft.ts):
+        try:
+            (words or "").encode()
+        except UnicodeEncodeError:
+            raise InvalidRecord("a trajectory draft holds half of a surrogate pair, which is no text") from None
     return Sealed(
         draft.session_id,
         draft.record_id,
@@ -109,10 +115,11 @@ def seal(draft: TrajectoryDraft) -> Sealed:
 def canonical_payload(payload: dict[str, JsonValue]) -> str:
     """The payload's canonical JSON. Python floats are taken as the JSON numbers they print as; NaN and infinities,
     lone surrogates and objects of other types raise `InvalidRecord`."""
-    return jsontext.canonical(_plain(payload))
+    return jsontext.canonical(plain(payload))
 
 
-def _plain(value: object) -> JsonValue:
+def plain(value: object, depth: int = 0) -> JsonValue:
+    """A Python value as a `JsonValue`; see `canonical_payload`."""
     if value is None or isinstance(value, (bool, str, jsontext.Number)):
         return value
     if isinstance(value, int):
@@ -121,10 +128,13 @@ def _plain(value: object) -> JsonValue:
         if value != value or value in (float("inf"), float("-inf")):
             raise InvalidRecord("a payload holds NaN or an infinity, which JSON has no word for")
         return int(value) if value.is_integer() and abs(value) < 2**53 else jsontext.Number(repr(value))
+    if depth >= jsontext.MAX_DEPTH:
+        # What is deeper could be written but never read again.
+        raise InvalidRecord(f"a payload is nested deeper than {jsontext.MAX_DEPTH} levels")
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item, depth + 1) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item, depth + 1) for key, item in value.items()}
     raise InvalidRecord(f"a payload holds a value of type {type(value).__name__}, which JSON has no word for")
 
 

@@ -21,7 +21,7 @@ from qiju.place.slug import slugify
 from qiju.projects import Home, ensure
 from qiju.store import Bulk, Store, database_path
 from qiju.trajectory import events
-from qiju.trajectory.sources import Sealed, SessionSummary, Snapshot, now, seal
+from qiju.trajectory.sources import Sealed, SessionSummary, Snapshot, now, plain, seal
 from qiju.trajectory.types import RecordKind, Trajectory, TrajectoryDraft, TrajectoryQuery, TrajectoryRecord
 
 if TYPE_CHECKING:
@@ -120,9 +120,7 @@ class SqliteTrajectoryStore:
 
     def _admit(self, draft: TrajectoryDraft) -> tuple[Sealed, list[Redaction]]:
         engine = self.store.engine()
-        # Sealed once before, so that what is no JSON is refused before the engine walks it.
-        seal(draft)
-        payload, redactions = engine.redact_value(draft.payload)
+        payload, redactions = engine.redact_value(plain(draft.payload))
         if not isinstance(payload, dict):
             raise InvalidRecord("the payload of a trajectory draft is a JSON object")
 
