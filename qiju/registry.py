@@ -111,6 +111,22 @@ class Registry:
             connection.execute("DELETE FROM project_root WHERE path = ?", (path,))
             connection.execute("DELETE FROM file_manifest WHERE root = ?", (path,))
 
+    def session_facts(self, claim: Home, session: str) -> tuple[str, int, str, int, bool]:
+        """For a reminder: the project's slug, its records, the day of the latest, how many have agreed next steps, and
+        whether `session` has a record. A project that the store does not know has none."""
+        with self._db.read() as connection:
+            project = projects.find(connection, claim)
+            if project is None:
+                return claim.slug, 0, "", 0, False
+            counted = connection.execute(
+                "SELECT count(*), coalesce(max(substr(ts, 1, 10)), ''), total(next_steps <> '[]')"
+                " FROM record WHERE project = ?",
+                (project.slug,),
+            ).fetchone()
+            records, latest, steps = counted or (0, "", 0)
+            own = self._db.value("SELECT 1 FROM record WHERE session_id = ? LIMIT 1", (session,)) if session else None
+        return project.slug, records, latest, int(steps), own is not None
+
     # --- the manifest ------------------------------------------------------------------------------------------------
 
     def rows(self) -> dict[str, ManifestRow]:
