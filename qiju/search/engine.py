@@ -75,7 +75,7 @@ class Found(NamedTuple):
     snapshot: Snapshot
     total: int | None
     explanation: Explanation
-    match: str
+    ranked: bool = False
     capped: bool = False
 
 
@@ -176,7 +176,7 @@ class _Search:
             total = self.count(rung)
         following = at._replace(last=rows[-1], match=rung if auto else "", total=total) if more else None
         hits = [Hit(seq, rung if auto else "") for seq in rows]
-        return Found(hits, following, at.snapshot, total, self.explanation, rung)
+        return Found(hits, following, at.snapshot, total, self.explanation)
 
     def rows(self, match: str, limit: int | None) -> list[int]:
         """The verified rows of the page, and one more when there is one."""

@@ -7,6 +7,7 @@ the ranked rows still to come, since a score would change with every record writ
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from qiju import cursor
@@ -51,9 +52,13 @@ def page(
     count: bool = False,
     timeout: float = TIMEOUT,
     home_project: str = "",
+    fit: Callable[[list[Hit]], int] | None = None,
     force: str = "",
 ) -> Page:
     """One page, inside one read transaction of the caller's. An empty token is the first page.
+
+    `fit` is given the page's hits and tells how many of them are taken, such as what a budget has room for; the next
+    page begins behind those.
 
     Raises `CursorRejected` for a token of another query, view or store, an altered one, and one whose snapshot holds
     a record that was redacted, deleted or retagged since (with a tier filter: moved).
@@ -74,10 +79,26 @@ def page(
         home_project=home_project,
         force=force,
     )
+    if fit is not None:
+        found = _shortened(found, position, fit(found.hits))
     following = None if found.next is None else cursor.encode(KIND, binding.key, _payload(query, binding, found.next))
     cut = cursor.encode(SNAPSHOT_KIND, binding.key, _payload(query, binding, Position(found.snapshot)))
     warnings = [f"ranked by relevance: only the best {len(found.hits)} are listed"] if found.capped else []
     return Page(found, following, cut, warnings)
+
+
+def _shortened(found: Found, began: Position, taken: int) -> Found:
+    """The page with its first `taken` hits only, the others left to the next page."""
+    if taken >= len(found.hits):
+        return found
+    kept, rest = found.hits[:taken], found.hits[taken:]
+    following = began._replace(snapshot=found.snapshot, total=found.total, match=rest[0].match)
+    if kept:
+        following = following._replace(last=kept[-1].seq)
+    if found.ranked:
+        later = found.next.ranked if found.next is not None and found.next.ranked is not None else ()
+        following = following._replace(ranked=(*rest, *later))
+    return found._replace(hits=kept, next=following)
 
 
 def _digest(query: Query, binding: Binding) -> bytes:

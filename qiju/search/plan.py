@@ -37,7 +37,8 @@ class Plan(NamedTuple):
 
 def needle(query: Query, match: str) -> Needle:
     """What the index can be asked for on behalf of a query under `match` (any, all or phrase)."""
-    from_tags = trigrams.every(trigrams.literal(fold(tag)) for tag in query.filters.tags)
+    literals: tuple[str, ...]
+    from_tags = trigrams.every(trigrams.literal(fold(tag).replace("\0", trigrams.NUL_STANDS_AS)) for tag in query.filters.tags)
     if query.blank:
         return Needle(from_tags)
     if query.regex:
@@ -45,9 +46,10 @@ def needle(query: Query, match: str) -> Needle:
 
         return Needle(trigrams.every((trigrams.pattern(source(query.text), FLAGS), from_tags)))
     if match == "phrase":
-        literals: tuple[str, ...] = (fold(query.text.strip()),)
+        literals = (fold(query.text.strip()),)
     else:
         literals = terms(query.text)
+    literals = tuple(literal.replace("\0", trigrams.NUL_STANDS_AS) for literal in literals)
     long = [literal for literal in literals if len(literal) >= trigrams.PIECE]
     short = tuple(literal for literal in literals if len(literal) < trigrams.PIECE)
     most = max(1, min(trigrams.MOST_PIECES, trigrams.MOST_LEAVES // max(len(long), 1)))

@@ -41,8 +41,8 @@ Condition = Piece | All | Either
 
 
 def literal(folded: str, most: int = MOST_PIECES) -> Condition | None:
-    """The condition for a literal, already folded, of `most` pieces; None where it is too short to have one."""
-    return _pieces(folded.replace("\0", NUL_STANDS_AS), most)
+    """The condition for a literal as the index spells it, of `most` pieces; None where it is too short to have one."""
+    return _pieces(folded, most)
 
 
 def every(parts: Iterable[Condition | None]) -> Condition | None:
