@@ -248,12 +248,14 @@ def running(environment: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(host.name for host in HOSTS if any(_is_set(mark, environment) for mark in host.marks))
 
 
-def detect(environment: Mapping[str, str], root: Path | None, user_home: Path) -> Detection:
+def detect(
+    environment: Mapping[str, str], root: Path | None, user_home: Path, enabled: Iterable[str] = ()
+) -> Detection:
     """Which hosts `init` serves when none is named.
 
-    In this order: `QIJU_AGENT`, the variables that hosts set for their commands, folders in the project, hosts' folders
-    in the user's home, and the shared folder. Raises `UsageError` when the environment names several hosts, because
-    either answer could be the wrong one.
+    In this order: `QIJU_AGENT`, the variables that hosts set for their commands, the hosts that the project has already
+    (`enabled`), folders in the project, hosts' folders in the user's home, and the shared folder. Raises `UsageError`
+    when the environment names several hosts, because either answer could be the wrong one.
     """
     named = find(environment.get("QIJU_AGENT", ""))
     if named:
@@ -266,6 +268,9 @@ def detect(environment: Mapping[str, str], root: Path | None, user_home: Path) -
         )
     if found:
         return Detection(found, "its environment variables are set")
+    set_up = {host.name for name in enabled if (host := find(name))}
+    if set_up:
+        return Detection(tuple(name for name in NAMES if name in set_up), "the project is set up for it")
     if root is not None:
         found = tuple(host.name for host in HOSTS if any((root / trace).is_dir() for trace in host.traces))
         if found:

@@ -24,8 +24,8 @@ in the project or, with `--global`, for the user. Hosts that read one folder sha
 of them.
 
 `--host` takes a name, an alias, a comma list or `all`. Without it, `init` serves the host that it runs in, as the
-variables below show; else the hosts whose folders the project has; else those whose folders your home has; else the
-shared folder.
+variables below show; else the hosts that the project was set up for; else those whose folders the project has; else
+those whose folders your home has; else the shared folder.
 """
 
 FILES = """## What else is written

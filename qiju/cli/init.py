@@ -47,7 +47,8 @@ def init(
     if not is_global:
         where = where._replace(root=check_path(context.root.path))
     if host is None:
-        names, reason = hosts.detect(context.env, where.root, where.user_home)
+        marker = None if is_global else context.marker
+        names, reason = hosts.detect(context.env, where.root, where.user_home, marker.enabled_agents if marker else ())
         context.note(f"host {', '.join(names)}: {reason}")
     else:
         names, reason = hosts.parse(host), "--host names it"

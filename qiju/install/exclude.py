@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from qiju.install.plan import Note, Plan, Step, Unreadable, digest, look
+from qiju.install.plan import Note, Plan, Step, Unreadable, digest, look, made_for
 from qiju.place.git import find_repository
 from qiju.registry import ManifestRow
 
@@ -74,7 +74,7 @@ def plan_unexclude(root: Path, rows: Mapping[str, ManifestRow]) -> Plan:
         if row.detail.get("created") and not after:
             after = None
         plan.steps.append(Step(path, "exclude", found, after, "stop ignoring .qiju/"))
-        plan.made += [Path(each) for each in row.detail.get("made", [])]
+        plan.made += made_for(row)
     return plan
 
 

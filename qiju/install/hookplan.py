@@ -10,7 +10,7 @@ from qiju import hosts
 from qiju.hosts import HookFile
 from qiju.install import hookfile
 from qiju.install.jsonedit import NotPlainJson
-from qiju.install.plan import Note, Plan, Step, Unreadable, digest, look
+from qiju.install.plan import Note, Plan, Step, Unreadable, digest, look, made_for
 from qiju.install.skillfiles import Place, belongs
 from qiju.registry import ManifestRow
 
@@ -31,22 +31,22 @@ def plan_hooks(place: Place, names: Collection[str], rows: Mapping[str, Manifest
         hooks = hosts.row(name).hooks
         if hooks is None:
             where = place.skills_folder(hosts.row(name))
-            plan.notes.append(Note(where, "hook", "unsupported", f"{name} has no file for session hooks"))
+            plan.notes.append(Note(where, "hook", "unsupported", f"{name} has no file for session hooks", name))
             continue
         path = hook_path(name, hooks, place)
         found = look(path)
         if isinstance(found, Unreadable):
-            plan.notes.append(Note(path, "hook", "blocked", f"{found.what}; no hook is added"))
+            plan.notes.append(Note(path, "hook", "blocked", f"{found.what}; no hook is added", name))
             continue
         try:
             mark, text = _decoded(found or b"")
             patched = hookfile.add(text, hooks, name)
         except (NotPlainJson, UnicodeDecodeError) as error:
-            plan.notes.append(Note(path, "hook", "unusable", f"not plain JSON ({error}); add the hook by hand"))
+            plan.notes.append(Note(path, "hook", "unusable", f"not plain JSON ({error}); add the hook by hand", name))
             continue
         after = mark + patched.text.encode()
         if after == found:
-            plan.notes.append(Note(path, "hook", "current", "the hook is there"))
+            plan.notes.append(Note(path, "hook", "current", "the hook is there", name))
             continue
         earlier = rows.get(str(path))
         old: dict[str, Any] = earlier.detail if earlier else {"missing": found is None}
@@ -70,7 +70,7 @@ def plan_unhook(place: Place, names: Collection[str], rows: Mapping[str, Manifes
         if found is None:
             if row:
                 plan.forget.append(row.path)
-                plan.made += [Path(each) for each in row.detail.get("made", [])]
+                plan.made += made_for(row)
             continue
         if isinstance(found, Unreadable) or (row is None and not belongs(path, place)):
             continue
@@ -79,7 +79,9 @@ def plan_unhook(place: Place, names: Collection[str], rows: Mapping[str, Manifes
             rest = hookfile.take(text, list(row.detail.get("pieces", [])) if row else [])
         except (NotPlainJson, UnicodeDecodeError) as error:
             if b"qiju hook " in found:
-                plan.notes.append(Note(path, "hook", "unusable", f"not plain JSON ({error}); remove the hook by hand"))
+                plan.notes.append(
+                    Note(path, "hook", "unusable", f"not plain JSON ({error}); remove the hook by hand", name)
+                )
             continue
         after: bytes | None = mark + rest.encode()
         if after == found:
@@ -90,7 +92,7 @@ def plan_unhook(place: Place, names: Collection[str], rows: Mapping[str, Manifes
             after = None
         plan.steps.append(Step(path, "hook", found, after, "take the reminder out of the host's hooks"))
         if row:
-            plan.made += [Path(each) for each in row.detail.get("made", [])]
+            plan.made += made_for(row)
     return plan
 
 

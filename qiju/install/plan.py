@@ -47,12 +47,14 @@ class Step:
 
 
 class Note(NamedTuple):
-    """A file that the plan leaves as it is. `state` is a word such as `current`, `modified`, `foreign`, `shared`."""
+    """A file that the plan leaves as it is. `state` is a word such as `current`, `modified`, `foreign`, `shared`;
+    `owner` is the host it is about, where it is about one."""
 
     path: Path
     kind: str
     state: str
     why: str
+    owner: str = ""
 
 
 @dataclass
@@ -144,7 +146,7 @@ def apply(plan: Plan) -> Applied:
             applied.outcomes.append(Outcome(step, failure))
         else:
             applied.outcomes.append(Outcome(step, None))
-    for folder in sorted(set(plan.made), key=lambda path: len(path.parts), reverse=True):
+    for folder in deepest_first(plan.made):
         if _remove_if_empty(folder):
             applied.folders.append(folder)
     return applied
@@ -181,8 +183,8 @@ def _carry_out(step: Step, applied: Applied) -> None:
             _remove_if_empty(folder)
         raise
     if step.row is not None:
-        earlier = [Path(each) for each in step.row.detail.get("made", [])]
-        detail = {**step.row.detail, "made": [str(each) for each in dict.fromkeys([*earlier, *made])]}
+        folders = dict.fromkeys([*made_for(step.row), *made])
+        detail = {**step.row.detail, "made": [str(each) for each in folders]}
         applied.rows.append(step.row._replace(sha256=digest(step.after), detail=detail))
 
 
@@ -227,6 +229,11 @@ def _remove_if_empty(folder: Path) -> bool:
     return True
 
 
-def made_by(rows: Iterable[ManifestRow]) -> list[Path]:
-    """The folders that were made for these rows' files."""
-    return [Path(each) for row in rows for each in row.detail.get("made", [])]
+def deepest_first(folders: Iterable[Path]) -> list[Path]:
+    """Each folder once, inner ones before those that hold them."""
+    return sorted(set(folders), key=lambda path: (-len(path.parts), str(path)))
+
+
+def made_for(row: ManifestRow | None) -> list[Path]:
+    """The folders that were made for a row's file."""
+    return [Path(each) for each in row.detail.get("made", [])] if row else []

@@ -16,7 +16,7 @@ from qiju.errors import BadConfiguration
 from qiju.install.exclude import plan_unexclude
 from qiju.install.hookplan import plan_unhook
 from qiju.install.leftovers import plan_leftovers
-from qiju.install.plan import Note, Plan, Step, Unreadable, backup_name, digest, look
+from qiju.install.plan import Note, Plan, Step, Unreadable, backup_name, digest, look, made_for
 from qiju.install.refresh import enabled_hosts
 from qiju.install.setup import marker_bytes
 from qiju.install.skillfiles import Place, plan_remove
@@ -105,7 +105,7 @@ def _plan_marker_removal(root: Path, marker: Marker | None, row: ManifestRow | N
     path = marker_path(root)
     found = look(path)
     plan = removal.plan
-    plan.made += [Path(each) for each in row.detail.get("made", [])] if row else []
+    plan.made += made_for(row)
     if isinstance(found, bytes) and marker is not None and not folder.is_symlink():
         # Settings are the user's own words; everything else in a marker can be had again.
         backup = backup_name(path, found) if marker.settings else None

@@ -14,7 +14,7 @@ from typing import Any
 from qiju.db import Database
 from qiju.errors import StorageFailed
 from qiju.install.leftovers import plan_engine
-from qiju.install.plan import Applied, Note, Plan, Step, apply
+from qiju.install.plan import Applied, Note, Plan, Step, apply, deepest_first
 from qiju.install.refresh import carry_out, plan_refresh
 from qiju.install.removal import RECORDS_STAY, Removal, plan_project_removal, plan_user_removal
 from qiju.install.setup import Setup, describe, plan_setup
@@ -94,7 +94,7 @@ def _host_report(setup: Setup, name: str, home: Path, dry_run: bool, reason: str
     said = "would be enabled" if dry_run else "enabled"
     mode = "local" if local else "global"
     message = f"{mode} {name} Qiju integration {said}" + (f" for {project}" if project else "")
-    notes = [note for note in setup.plan.notes if note.path in mine or note.path.parent in mine]
+    notes = [note for note in setup.plan.notes if note.owner == name or (note.path in mine and not note.owner)]
     return {
         "mode": mode,
         "host": name,
@@ -234,7 +234,7 @@ def _would_empty(plan: Plan) -> list[Path]:
     """The folders that applying `plan` would leave empty and remove, deepest first."""
     going = {step.path for step in plan.steps if step.after is None and step.backup is None}
     found: list[Path] = []
-    for folder in sorted(set(plan.made), key=lambda path: len(path.parts), reverse=True):
+    for folder in deepest_first(plan.made):
         if folder.is_symlink() or not folder.is_dir():
             continue
         if all(child in going for child in folder.iterdir()):

@@ -50,6 +50,11 @@ class Setup:
         shared = [step.path for step in self.plan.steps if step.kind in ("marker", "exclude")]
         shared += [note.path for note in self.plan.notes if note.kind in ("marker", "exclude")]
         hook = [step.path for step in self.plan.steps if step.kind == "hook" and step.row and name in step.row.owners]
+        hook += [
+            note.path
+            for note in self.plan.notes
+            if note.kind == "hook" and note.owner == name and note.state == "current"
+        ]
         return sorted({*own, *shared, *hook})
 
 

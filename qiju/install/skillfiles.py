@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qiju import hosts, skills
-from qiju.install.plan import Note, Plan, Step, Unreadable, backup_name, digest, look
+from qiju.install.plan import Note, Plan, Step, Unreadable, backup_name, digest, look, made_for
 from qiju.registry import ManifestRow
 from qiju.skills import SkillState
 
@@ -167,7 +167,7 @@ def _plan_removal(file: SkillFile, row: ManifestRow | None, place: Place, plan: 
     if file.found is None:
         if row:
             plan.forget.append(row.path)
-            plan.made += [Path(each) for each in row.detail.get("made", [])]
+            plan.made += made_for(row)
         return
     if file.state in (SkillState.MODIFIED, SkillState.FOREIGN):
         why = "somebody edited it" if file.state is SkillState.MODIFIED else "it is not a Qiju skill"
@@ -178,8 +178,7 @@ def _plan_removal(file: SkillFile, row: ManifestRow | None, place: Place, plan: 
         return
     plan.steps.append(Step(file.path, "skill", file.found, None, "remove the skill"))
     plan.made.append(file.path.parent)
-    if row:
-        plan.made += [Path(each) for each in row.detail.get("made", [])]
+    plan.made += made_for(row)
 
 
 def belongs(path: Path, place: Place) -> bool:
