@@ -98,26 +98,32 @@ class _Document:
         common: JsonObject = {"message_id": f"step {number}" if source == "agent" else None}
         common["model"] = text_of(step.get("model_name"))
         extra: JsonObject = {key: value for key, value in step.items() if key not in STEP_SAID and value is not None}
-        base = f"step {number}"
-        if thought := text_of(step.get("reasoning_content")):
-            yield self.draft(RecordKind.REASONING, {**common, "text": thought}, f"{base}#reasoning", run, ts)
+        facts: list[tuple[RecordKind, JsonObject, str]] = []
+        thought = text_of(step.get("reasoning_content"))
+        if thought:
+            facts.append((RecordKind.REASONING, {**common, "text": thought}, "reasoning"))
         asked, observed = self.listed(step, "tool_calls", place), step.get("observation")
         results = self.listed(observed, "results", f"{place}.observation") if isinstance(observed, dict) else []
-        alone = not (asked or results or thought)
-        if message or alone or (extra and source != "agent"):
-            kind = RecordKind.STEERING if _steered(extra) else RecordKind.MESSAGE
-            said: JsonObject = {**common, "role": ROLES[source], "content": message, "extra": extra or None}
-            if kind is RecordKind.STEERING:
-                said.update(text=message, status="delivered", content=None)
-            yield self.draft(kind, said, f"{base}#message", run, ts)
+        if message or not (asked or results or thought):
+            if _steered(extra):
+                facts.append((RecordKind.STEERING, {"text": message, "status": "delivered"}, "message"))
+            else:
+                said: JsonObject = {**common, "role": ROLES[source], "content": message}
+                facts.append((RecordKind.MESSAGE, said, "message"))
         for index, call in enumerate(asked):
-            yield self.call(call, common, f"{base}#call{index}", run, ts, f"{place}.tool_calls[{index}]", calls)
+            payload = self.call(call, common, f"{place}.tool_calls[{index}]", calls)
+            facts.append((RecordKind.TOOL_CALL, payload, f"call{index}"))
         for index, result in enumerate(results):
-            where = f"{place}.observation.results[{index}]"
-            yield self.result(result, f"{base}#result{index}", run, ts, where, calls)
+            payload = self.result(result, f"{place}.observation.results[{index}]", calls)
+            facts.append((RecordKind.TOOL_RESULT, payload, f"result{index}"))
+        if extra:
+            # What the format has no field for belongs to the step, and so to the first fact of it.
+            facts[0][1]["step_extra"] = extra
         metrics = step.get("metrics")
         if isinstance(metrics, dict):
-            yield self.usage(metrics, common, f"{base}#usage", run, ts)
+            facts.append((RecordKind.STATE, self.usage(metrics, common), "usage"))
+        for kind, payload, name in facts:
+            yield self.draft(kind, payload, f"step {number}#{name}", run, ts)
 
     def listed(self, holder: JsonObject, key: str, place: str) -> list[JsonValue]:
         value = holder.get(key)
@@ -127,27 +133,18 @@ class _Document:
             raise self.bad(f"{place}.{key}", "is not a list")
         return value
 
-    def call(
-        self,
-        call: JsonValue,
-        common: JsonObject,
-        name: str,
-        run: str | None,
-        ts: str | None,
-        place: str,
-        calls: set[str],
-    ) -> TrajectoryDraft:
+    def call(self, call: JsonValue, common: JsonObject, place: str, calls: set[str]) -> JsonObject:
         if not isinstance(call, dict) or text_of(call.get("function_name")) is None:
             raise self.bad(place, "needs `function_name`")
         extra = call.get("extra")
         call_id = text_of(call.get("tool_call_id"))
         if call_id is None:
-            self.report.anomaly("missing_call_id", f"{self.name}:{name}")
+            self.odd("missing_call_id", place)
         elif call_id in calls:
-            self.report.anomaly("repeated_call_id", f"{self.name}:{name}")
+            self.odd("repeated_call_id", place)
         else:
             calls.add(call_id)
-        payload: JsonObject = {
+        return {
             **common,
             "call_id": call_id,
             "name": call["function_name"],
@@ -155,17 +152,14 @@ class _Document:
             "item_id": extra.get("item_id") if isinstance(extra, dict) else None,
             "extra": extra if isinstance(extra, dict) and extra.keys() - {"item_id"} else None,
         }
-        return self.draft(RecordKind.TOOL_CALL, payload, name, run, ts)
 
-    def result(
-        self, result: JsonValue, name: str, run: str | None, ts: str | None, place: str, calls: set[str]
-    ) -> TrajectoryDraft:
+    def result(self, result: JsonValue, place: str, calls: set[str]) -> JsonObject:
         if not isinstance(result, dict):
             raise self.bad(place, "is not an object")
         extra = result.get("extra")
         call_id = text_of(result.get("source_call_id"))
         if call_id is not None and call_id not in calls:
-            self.report.anomaly("orphan_result", f"{self.name}:{name}")
+            self.odd("orphan_result", place)
         payload: JsonObject = {"call_id": call_id, "output": result.get("content"), "extra": extra}
         if isinstance(extra, dict):
             payload.update(is_error=extra.get("is_error"), exit_code=extra.get("exit_code"))
@@ -174,19 +168,19 @@ class _Document:
         payload["subagent"] = text_of(first.get("trajectory_id")) if isinstance(first, dict) else None
         if references != [{"trajectory_id": payload["subagent"]}]:
             payload["subagent_trajectory_ref"] = references
-        return self.draft(RecordKind.TOOL_RESULT, payload, name, run, ts)
+        return payload
 
-    def usage(
-        self, metrics: JsonObject, common: JsonObject, name: str, run: str | None, ts: str | None
-    ) -> TrajectoryDraft:
+    def usage(self, metrics: JsonObject, common: JsonObject) -> JsonObject:
         tokens = {
             "input_tokens": whole(metrics.get("prompt_tokens")),
             "cached_input_tokens": whole(metrics.get("cached_tokens")),
             "output_tokens": whole(metrics.get("completion_tokens")),
         }
         self.report.spent(tokens)
-        payload: JsonObject = {**common, "type": "usage", **tokens, "data": metrics}
-        return self.draft(RecordKind.STATE, payload, name, run, ts)
+        return {**common, "type": "usage", **tokens, "data": metrics}
+
+    def odd(self, name: str, place: str) -> None:
+        self.report.anomaly(name, f"{self.name}:{place}")
 
     def draft(
         self, kind: RecordKind, payload: JsonObject, name: str, run: str | None, ts: str | None
@@ -195,7 +189,7 @@ class _Document:
         while record_id in self.seen:
             record_id += "+"
             if record_id not in self.seen:
-                self.report.anomaly("repeated_id", f"{self.name}:{name}")
+                self.odd("repeated_id", name)
         self.seen.add(record_id)
         self.report.drafted(kind, self.session)
         kept: JsonObject = {key: value for key, value in payload.items() if value is not None}

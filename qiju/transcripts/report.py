@@ -32,6 +32,7 @@ ANOMALIES = {
     "lone_surrogate": "lines with half of a surrogate pair, read as U+FFFD",
     "duplicate_line": "lines that repeat an earlier line exactly, stored once",
     "repeated_id": "lines that reuse an earlier line's id with other content, all kept",
+    "other_content": "facts whose id the store holds with other content, kept beside it",
     "broken_parent": "lines whose parent is not in the file",
     "unanswered_call": "calls without a result",
     "orphan_result": "results without a call",

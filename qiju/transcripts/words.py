@@ -28,8 +28,9 @@ UNSAFE = re.compile(
 
 
 def mark(character: str) -> str:
-    """The visible mark for a character that must not act: its code point in angle brackets."""
-    return f"\u27e8{ord(character):04X}\u27e9"
+    """The visible mark for a character that must not act: its escape, as the other commands write it."""
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def inert(text: str) -> str:

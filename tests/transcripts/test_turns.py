@@ -108,7 +108,7 @@ def test_a_terminal_shows_text_and_obeys_none_of_it(claude, write, read, stored)
     claude.result("t1", "\n".join(str(number) for number in range(50)))
     found = list(turns(stored(read(write(claude.lines))[0])))
     told = "\n".join(line for turn in found for _, line in turn_lines(turn, lines=5))
-    assert "red ⟨001B⟩[31m and ⟨202E⟩gnp.exe⟨202C⟩ [bold]x[/bold]⟨0007⟩" in told
+    assert "red \\x1b[31m and \\u202egnp.exe\\u202c [bold]x[/bold]\\x07" in told
     assert not any(ord(character) < 32 and character != "\n" for character in told)
     assert "... (45 lines more)" in told
     whole = "\n".join(line for turn in found for _, line in turn_lines(turn, lines=0))
