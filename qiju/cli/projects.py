@@ -51,6 +51,71 @@ def projects(
     print(render.json_text(listed))
 
 
+@app.command("merge")
+def merge(
+    source: Annotated[str, typer.Argument(metavar="A", help="The project whose records move.")],
+    into: Annotated[str, typer.Option("--into", metavar="B", help="The project they move to.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")] = False,
+) -> None:
+    """Move all records of one project into another; 'qiju projects undo' takes it back."""
+    from qiju.keeping import merge as merging
+
+    context = current()
+    with context.open_for_reading() if dry_run else context.open() as store:
+        plan = merging.plan(store, source, into)
+        report: dict[str, JsonValue] = plan.to_json() | {"dry_run": dry_run}
+        if not dry_run:
+            number, warnings = merging.apply(store, plan)
+            report["move"] = number
+            for warning in warnings:
+                context.note(warning)
+            context.note(f"{plan.records} records moved; 'qiju projects undo {number}' takes it back")
+    print(render.json_text(report))
+
+
+@app.command("moves")
+def moves(
+    json: Annotated[bool, typer.Option("--json", help="As a JSON list.")] = False,
+) -> None:
+    """List what was moved between projects, newest first."""
+    from qiju.keeping import merge as merging
+
+    with current().open_for_reading() as store:
+        listed = merging.moves(store)
+    if json:
+        rows: list[JsonValue] = [dict(move._asdict()) for move in listed]
+        print(render.json_text(rows))
+        return
+    for move in listed:
+        state = f", undone {move.undone_at}" if move.undone_at else ""
+        line = f"{move.retag_id}  {move.source} -> {move.target}  {move.records} records, {move.kind}, {move.at}{state}"
+        print(render.one_line(line))
+
+
+@app.command("undo")
+def undo(
+    number: Annotated[int | None, typer.Argument(help="The move, as 'moves' lists it; without it, the last.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be put back and change nothing.")] = False,
+) -> None:
+    """Take a move between projects back."""
+    from qiju.keeping import merge as merging
+
+    context = current()
+    with context.open() as store:
+        move, records, warnings = merging.undo(store, number, dry_run=dry_run)
+    for warning in warnings:
+        context.note(warning)
+    report: dict[str, JsonValue] = {
+        "operation": "undo",
+        "move": move.retag_id,
+        "from_project": move.target,
+        "to_project": move.source,
+        "records": records,
+        "dry_run": dry_run,
+    }
+    print(render.json_text(report))
+
+
 def register(root: typer.Typer) -> None:
     """Add the command."""
     root.add_typer(app, name="projects")

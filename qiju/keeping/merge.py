@@ -23,6 +23,7 @@ from qiju.jsontext import JsonValue
 from qiju.keeping.collate import marked_id
 from qiju.place.marker import read_marker, write_marker
 from qiju.place.slug import slugify
+from qiju.projects import Home, ensure
 
 if TYPE_CHECKING:
     import apsw
@@ -99,9 +100,16 @@ def plan(store: Store, source: str, target: str, *, kind: str = "merge") -> Plan
     return Plan(kind, source, target, total, marked, tuple(roots), unreachable)
 
 
-def apply(store: Store, what: Plan, *, step: Step | None = None) -> tuple[int, list[str]]:
-    """Carry the plan out in one transaction, then rewrite the markers; the move's number, and warnings."""
+def apply(
+    store: Store, what: Plan, *, target_home: Home | None = None, step: Step | None = None
+) -> tuple[int, list[str]]:
+    """Carry the plan out in one transaction, then rewrite the markers; the move's number, and warnings.
+
+    `target_home` is what a marker says of the target: a project that the store does not know yet gets its UUID.
+    """
     with store.db.write() as connection:
+        if target_home is not None:
+            ensure(connection, target_home)
         if plan(store, what.source, what.target, kind=what.kind) != what:
             raise Refused("the projects changed since the plan was made", hint="run it again")
         source_uuid, source_name = connection.execute(

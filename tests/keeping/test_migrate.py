@@ -188,9 +188,9 @@ def test_mixed_case_files_and_names_are_one_project(home: Path, tmp_path: Path) 
 
 def test_damage_is_named_with_file_and_line_and_stops_nothing(home: Path, tmp_path: Path) -> None:
     source = tmp_path / "old"
-    file = write(source / "long" / "demo.jsonl", old("s:1", "good"), '{"id": "s:2", "title": "tor\n', old("s:3", "also"))
-    with file.open("a", encoding="utf-8") as out:
-        out.write(old("s:4", "glued").strip() + old("s:5", "glued too") + '{"id": 5}\n' + old("s:6", "x", tags="no list"))
+    torn, glued = '{"id": "s:2", "title": "tor\n', old("s:4", "glued").strip() + old("s:5", "glued too")
+    bad = ('{"id": 5}\n', old("s:6", "x", tags="no list"))
+    write(source / "long" / "demo.jsonl", old("s:1", "good"), torn, old("s:3", "also"), glued, *bad)
     report = run(home, source)
     assert sorted(titles(home).values()) == ["also", "glued", "glued too", "good"]
     problems = [(Path(str(one["file"])).name, one["line"], one["kind"]) for one in report.problems]
@@ -225,7 +225,8 @@ def test_projects_of_any_script_and_the_source_untouched(home: Path, tmp_path: P
 
 def test_brand_words_are_rewritten_in_keys_values_and_project_names(home: Path, tmp_path: Path) -> None:
     source, root = tmp_path / ".kedu", tmp_path / "root"
-    write(source / "long" / "kedu-tools.jsonl", old("s:1", "Kedu", project="kedu-tools", extra={"kedu_env": "KEDU_HOME"}))
+    extra = {"kedu_env": "KEDU_HOME"}
+    write(source / "long" / "kedu-tools.jsonl", old("s:1", "Kedu", project="kedu-tools", extra=extra))
     write(root / ".kedu" / "short.jsonl", old("s:2", "about kedu", project="kedu-tools"))
     report = run(home, source, roots=[root], folder=".kedu", brand=True)
     assert titles(home) == {"qiju-tools/s:1": "Qiju", "qiju-tools/s:2": "about qiju"}
