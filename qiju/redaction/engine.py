@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from qiju.errors import QijuError
 
-from . import assign, detectors, validators
+from . import assign, detectors, matching
 from .marker import marker, subkey
-from .rules import BEFORE, CONFIDENCE, Rule, builtin_rules
+from .rules import CONFIDENCE, Rule, builtin_rules
 from .shadow import MASK, lower, shadow
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .values import Redaction
 
 ROUNDS = 6
+SHORTEST = 4  # characters; no rule matches less
 
 
 class RedactionFailed(QijuError):
@@ -55,60 +56,51 @@ class Redacted(NamedTuple):
     markers: list[tuple[int, int, str]]
 
 
-_RANK = {"high": 3, "medium": 2, "low": 1}
-
-
 class Engine:
     """A redactor with a store's key, user rules, an allow-list and, if asked for, the second scanner.
 
+    `key` is the store's key; None makes markers without the keyed digits, for output that no key may be tied to.
     `allow` lists values that low-confidence rules leave alone when the whole value equals one. `remembered` is a
     callable from a text to the spans of values redacted by hand before (`qiju.redaction.fingerprint.Remembered`).
     """
 
-    __slots__ = ("_allow", "_always", "_marker_key", "_remembered", "_scan", "_table")
+    __slots__ = ("_allow", "_index", "_key", "_remembered", "_second")
 
     def __init__(
         self,
-        key: bytes,
+        key: bytes | None,
         *,
         user_rules: Iterable[Rule] = (),
         allow: Iterable[str] = (),
         scanner: bool = False,
         remembered: Callable[[str], list[tuple[int, int]]] | None = None,
     ) -> None:
-        self._marker_key = subkey(key, "marker")
+        self._key = None if key is None else subkey(key, "marker")
         self._allow = frozenset(allow)
         self._remembered = remembered
-        self._scan: Callable[[str], list[Finding]] | None = None
+        self._second: Callable[[str], list[Finding]] | None = None
         if scanner:
             from .scanner import scan
 
-            self._scan = scan
-        table: dict[str, list[Rule]] = {}
-        always: list[Rule] = []
-        for rule in (*builtin_rules(), *user_rules):
-            for keyword in rule.keywords:
-                table.setdefault(keyword, []).append(rule)
-            if not rule.keywords:
-                always.append(rule)
-        self._table = list(table.items())
-        self._always = always
+            self._second = scan
+        self._index = matching.Index((*builtin_rules(), *user_rules))
 
-    def find(self, text: str) -> list[Finding]:
-        """Every span of `text` that must go, merged and in order."""
-        return _merge(self._scan_once(text))
+    def find(self, text: str, name: str = "") -> list[Finding]:
+        """Every span of `text` that must go, merged and in order; `name` is the key whose value the text is."""
+        return self._look(text, name, None)[0]
 
-    def redact_text(self, text: str) -> Redacted:
+    def redact_text(self, text: str, name: str = "") -> Redacted:
         """The text with each finding replaced by its marker. Raises RedactionFailed when it cannot be made clean."""
-        found = self.find(text)
+        found, rules = self._look(text, name, None)
         if not found:
             return Redacted(text, [], [])
         for _ in range(ROUNDS):
-            done = self._replace(text, found)
-            residue = self.find(done.text)
+            done = replace(text, found, self.mark)
+            # Replacing adds no keyword (markers are masked), so the rules that could match are still the same.
+            residue, _ = self._look(done.text, name, rules)
             if not residue:
                 return done
-            found = _merge([*found, *_back(residue, done)])
+            found = merge([*found, *_back(residue, done)])
         raise RedactionFailed(
             "a text still shows secrets after redaction, so it was refused",
             hint="A rule keeps matching what replaced it; check the user rules, then report the text's shape.",
@@ -120,107 +112,68 @@ class Engine:
 
         return redact_value(self, value, path)
 
-    def find_named(self, name: str, value: str) -> list[Finding]:
-        """`find`, for a text known to be the value of the key `name`."""
-        found = self._scan_once(value)
-        found.extend(self._kept(value, assign.named(name, shadow(value))))
-        return _merge(found)
-
     def mark(self, kind: str, value: str) -> str:
         """The marker that stands for `value`."""
-        return marker(self._marker_key, kind, value)
+        return marker(self._key, kind, value)
 
-    def redact_named(self, name: str, value: str) -> Redacted:
-        """`redact_text`, for a text known to be the value of the key `name`."""
-        found = self.find_named(name, value)
-        if not found:
-            return Redacted(value, [], [])
-        for _ in range(ROUNDS):
-            done = self._replace(value, found)
-            residue = self.find_named(name, done.text)
-            if not residue:
-                return done
-            found = _merge([*found, *_back(residue, done)])
-        raise RedactionFailed("a text still shows secrets after redaction, so it was refused")
+    def _look(self, text: str, name: str, rules: list[Rule] | None) -> tuple[list[Finding], list[Rule]]:
+        """Merged findings, and the rules that were tried."""
+        if name and assign.gives_context(name):
+            # A phone number under `phone` is one although nothing in the value says so.
+            lead = f"{name}: "
+            found, rules = self._scan(lead + text, rules)
+            size = len(lead)
+            found = [f._replace(start=max(f.start - size, 0), end=f.end - size) for f in found if f.end > size]
+        else:
+            found, rules = self._scan(text, rules)
+        if name:
+            found.extend(self._kept(text, assign.named(name, shadow(text))))
+        return merge(found), rules
 
-    def _scan_once(self, text: str) -> list[Finding]:
-        if len(text) < 4:
-            return []
+    def _scan(self, text: str, rules: list[Rule] | None) -> tuple[list[Finding], list[Rule]]:
+        if len(text) < SHORTEST and self._remembered is None:
+            return [], rules or []
         twin = shadow(text)
         low = lower(twin)
-        found: list[Finding] = []
-        rules = list(self._always)
-        for keyword, group in self._table:
-            if keyword in low:
-                rules.extend(group)
-        seen: set[str] = set()
-        for rule in rules:
-            if rule.id not in seen:
-                seen.add(rule.id)
-                found.extend(self._kept(text, _run(rule, twin)))
-        found.extend(self._kept(text, assign.find(twin, low)))
-        found.extend(self._kept(text, detectors.find(twin, low)))
+        if rules is None:
+            rules = self._index.candidates(low)
+        found = matching.run(rules, twin, low)
+        found.extend(assign.find(twin, low))
+        found.extend(detectors.find(twin, low))
+        found = self._kept(text, found)
         if self._remembered is not None:
-            found.extend(Finding("remembered", "literal", s, e, "high") for s, e in self._remembered(text))
-        if self._scan is not None:
-            found.extend(f for f in self._scan(text))
+            found.extend(Finding("remembered", "literal", start, end, "high") for start, end in self._remembered(text))
+        if self._second is not None:
+            found.extend(self._second(text))
         if MASK in twin:
             found = [piece for one in found for piece in _outside_markers(one, twin)]
-        return found
+        return found, rules
 
     def _kept(self, text: str, found: list[Finding]) -> list[Finding]:
+        """The findings that the allow-list leaves."""
         if not self._allow:
             return found
         return [f for f in found if f.confidence != "low" or text[f.start : f.end] not in self._allow]
 
-    def _replace(self, text: str, found: list[Finding]) -> Redacted:
-        parts: list[str] = []
-        marks: list[tuple[int, int, str]] = []
-        at = size = 0
-        for one in found:
-            placeholder = marker(self._marker_key, one.kind, text[one.start : one.end])
-            size += one.start - at
-            parts.append(text[at : one.start])
-            parts.append(placeholder)
-            marks.append((size, size + len(placeholder), placeholder))
-            size += len(placeholder)
-            at = one.end
-        parts.append(text[at:])
-        return Redacted("".join(parts), found, marks)
+
+def replace(text: str, found: list[Finding], mark: Callable[[str, str], str]) -> Redacted:
+    """`text` with each of the merged findings replaced by its marker, `mark(kind, value)`."""
+    parts: list[str] = []
+    marks: list[tuple[int, int, str]] = []
+    at = size = 0
+    for one in found:
+        placeholder = mark(one.kind, text[one.start : one.end])
+        size += one.start - at
+        parts.append(text[at : one.start])
+        parts.append(placeholder)
+        marks.append((size, size + len(placeholder), placeholder))
+        size += len(placeholder)
+        at = one.end
+    parts.append(text[at:])
+    return Redacted("".join(parts), found, marks)
 
 
-def _run(rule: Rule, twin: str) -> list[Finding]:
-    pattern = rule.compiled()
-    search = pattern.search
-    guard = BEFORE[rule.before]
-    check = getattr(validators, rule.validator) if rule.validator else None
-    found: list[Finding] = []
-    at = 0
-    while True:
-        match = search(twin, at)
-        if match is None:
-            return found
-        begin = match.start()
-        start, end = match.span(rule.group)
-        if start < 0 or start == end:
-            at = max(match.end(), begin + 1)
-            continue
-        if guard is not None and begin and guard.match(twin, begin - 1) and not _percent(twin, begin):
-            at = begin + 1
-            continue
-        if check is not None and not check(match[rule.group], twin, start, end):
-            at = begin + 1
-            continue
-        found.append(Finding(rule.id, rule.kind, start, end, rule.confidence, rule.version))
-        at = end if rule.group else match.end()
-
-
-def _percent(twin: str, at: int) -> bool:
-    """Whether the characters before are a percent escape such as `%3D`, which separates words in a URL."""
-    return at >= 3 and twin[at - 3] == "%" and twin[at - 2] in "2357" and twin[at - 1] in "0123456789ABCDEFabcdef"
-
-
-def _merge(found: list[Finding]) -> list[Finding]:
+def merge(found: list[Finding]) -> list[Finding]:
     """Overlapping spans become one, named by the most confident (then longest) finding."""
     if len(found) < 2:
         return found

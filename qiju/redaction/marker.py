@@ -14,8 +14,10 @@ def subkey(key: bytes, purpose: str) -> bytes:
     return digest(key, b"qiju/" + purpose.encode("ascii"), "sha256")
 
 
-def marker(key: bytes, kind: str, value: str) -> str:
-    """The marker of `value` under a marker sub-key."""
+def marker(key: bytes | None, kind: str, value: str) -> str:
+    """The marker of `value` under a marker sub-key; without a key it tells the kind only."""
+    if key is None:
+        return f"[REDACTED:{kind}]"
     from hmac import digest
 
     return f"[REDACTED:{kind}:{digest(key, value.encode('utf-8', 'surrogatepass'), 'sha256').hex()[:8]}]"

@@ -21,18 +21,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 # What may not stand directly before a match. `word` is the usual: a token never starts inside a word.
-BEFORE = {
-    "word": re.compile(r"[A-Za-z0-9]"),
-    "ident": re.compile(r"[A-Za-z0-9_-]"),
-    "digits": re.compile(r"[A-Za-z0-9_.+-]"),
-    "any": None,
+_WORD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+BEFORE: dict[str, frozenset[str]] = {
+    "word": frozenset(_WORD),
+    "ident": frozenset(_WORD + "_-"),
+    "digits": frozenset(_WORD + "_.+-"),
+    "any": frozenset(),
 }
 CONFIDENCE = {"high": 3, "medium": 2, "low": 1}
 RULE_SETS = ("tokens", "structures", "personal")
 
 
 class Rule(NamedTuple):
-    """One pattern. `group` is the part that is replaced; `validator` names a function of `qiju.redaction.validators`."""
+    """One pattern. `group` is the part that is replaced; `validator` names a function of `qiju.redaction.validators`.
+
+    `anchored`: every match begins with a keyword, so it is tried only there. `within`: see `qiju.redaction.matching`.
+    """
 
     id: str
     version: int
@@ -46,14 +50,23 @@ class Rule(NamedTuple):
     case: bool = True
     description: str = ""
     source: str = "builtin"
+    within: str = ""
+    anchored: bool = False
 
     def compiled(self) -> re.Pattern[str]:
-        found = _COMPILED.get(self.pattern, None) if self.case else _COMPILED.get("(?i)" + self.pattern, None)
+        """The expression, compiled once per process."""
+        slot = (self.pattern, self.case, self.source)
+        found = _COMPILED.get(slot)
         if found is None:
-            flags = re.ASCII if self.case else re.ASCII | re.IGNORECASE
-            found = re.compile(self.pattern, flags)
-            _COMPILED[self.pattern if self.case else "(?i)" + self.pattern] = found
+            flags = 0 if self.source == "user" else re.ASCII
+            if self.source == "user" and not self.case:
+                flags |= re.IGNORECASE
+            found = _COMPILED[slot] = re.compile(self.pattern, flags)
         return found
+
+    def on_lower(self) -> bool:
+        """Whether the expression is written in lower case and searched in the lower-case text: much quicker."""
+        return not self.case and self.source == "builtin"
 
 
 class Detector(NamedTuple):
@@ -65,7 +78,7 @@ class Detector(NamedTuple):
     description: str
 
 
-_COMPILED: dict[str, re.Pattern[str]] = {}
+_COMPILED: dict[tuple[str, bool, str], re.Pattern[str]] = {}
 _builtin: tuple[Rule, ...] | None = None
 _detectors: tuple[Detector, ...] | None = None
 
@@ -111,6 +124,8 @@ def _from_entry(entry: Mapping[str, object], source: str = "builtin") -> Rule:
         bool(get("case", True)),
         str(get("description", "")),
         source,
+        str(get("within", "")),
+        bool(get("anchored", False)),
     )
 
 

@@ -17,7 +17,7 @@ _ESCAPE = re.compile(r"\\{1,8}(?:([nrtbf])|([\"'/])|u00([0-7][0-9a-fA-F])|x([2-7
 MARKER = re.compile(r"\[REDACTED(?::[a-z][a-z0-9_-]{0,40})?(?::[0-9a-f]{8,16})?\]")
 
 # Invisible characters inside a token must not hide it from a pattern; they are rare, so they only split words.
-_WHITE = dict.fromkeys((0x00A0, 0x2028, 0x2029, 0xFEFF, 0x200B, 0x200C, 0x200D, 0x2060, 0x3000), " ")
+_WHITE = re.compile("[\u00a0\u2028\u2029\ufeff\u200b-\u200d\u2060\u3000]")
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -42,7 +42,7 @@ def shadow(text: str) -> str:
     if "[REDACTED" in out:
         out = MARKER.sub(lambda m: MASK * (m.end() - m.start()), out)
     if not out.isascii():
-        out = out.translate(_WHITE)
+        out = _WHITE.sub(" ", out)
     return out
 
 

@@ -228,7 +228,7 @@ def email(value: str, twin: str, start: int, end: int) -> bool:
         return False
     if local.startswith(".") or local.endswith(".") or ".." in local or len(local) > 64:
         return False
-    if start and twin[start - 1] in "$/:":  # a variable or a path inside a URL, never the start of an address
+    if start and twin[start - 1] in "$/:_":  # a variable or a path inside a URL, never the start of an address
         return twin[start - 1] == ":" and twin[max(0, start - 7) : start].lower() == "mailto:"
     if any(not label or label[0] == "-" or label[-1] == "-" for label in labels):
         return False
