@@ -108,6 +108,20 @@ def select(db: Database, query: TrajectoryQuery, after: int, upto: int, count: i
     return [_served(event, records) for event in found]
 
 
+def select_records(db: Database, record_seqs: Sequence[int], upto: int) -> list[TrajectoryRecord]:
+    """The events that stand for these records, in the order of the event sequence, each checked."""
+    found = [
+        Event(*row)
+        for row in db.connection.execute(
+            f"SELECT {EVENT} FROM trajectory_event WHERE record_seq IN (SELECT value FROM json_each(?))"
+            " AND seq <= ? ORDER BY seq",
+            (jsontext.canonical(list(record_seqs)), upto),
+        )
+    ]
+    records = _records(db, [event.record_seq for event in found if event.record_seq is not None])
+    return [_served(event, records) for event in found]
+
+
 def _records(db: Database, seqs: Sequence[int]) -> dict[int, rows.Stored]:
     marks = jsontext.canonical(list(seqs))
     return {
@@ -166,6 +180,17 @@ def _mismatch(seq: int) -> VerificationFailed:
     return VerificationFailed(
         f"record {seq} of the trajectory does not match its digest",
         hint=f"run 'qiju verify'; read on behind it with after_sequence={seq}",
+    )
+
+
+def digest_of(db: Database, seq: int) -> str:
+    """The stored digest of an event, or of the record it stands for."""
+    return str(
+        db.value(
+            "SELECT coalesce(r.digest, e.digest) FROM trajectory_event AS e LEFT JOIN record AS r"
+            " ON r.seq = e.record_seq WHERE e.seq = ?",
+            (seq,),
+        )
     )
 
 

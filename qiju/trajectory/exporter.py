@@ -71,10 +71,10 @@ class CanonicalTrajectoryExporter:
         projected = projector.project_all(trajectory)
         state = sha256("".join(record.digest for record in projected.records).encode()).hexdigest()
         watermark = projected.records[-1].sequence if projected.records else 0
-        provenance = _provenance({"source": "trajectory"}, Snapshot(watermark, state), projector, None)
+        provenance = provenance_of({"source": "trajectory"}, Snapshot(watermark, state), projector, None)
         chunks: list[bytes] = []
         loss = projector.loss()
-        document = _Document(chunks.append, projector.view, provenance)
+        document = CanonicalDocument(chunks.append, projector.view, provenance)
         document.add_all(projected.records)
         document.finish(loss, projected.session_id)
         data = b"".join(chunks)
@@ -85,7 +85,7 @@ class CanonicalTrajectoryExporter:
             data=data,
             digest="sha256:" + sha256(data).hexdigest(),
             privacy_view=projector.view,
-            exact_reimport=_exact(projector.view, loss),
+            exact_reimport=is_exact(projector.view, loss),
             provenance=provenance,
             loss=loss,
         )
@@ -136,7 +136,7 @@ class CanonicalTrajectoryExporter:
             size += len(data)
             out.write(data)
 
-        document = _Document(put, walk.view, walk.provenance)
+        document = CanonicalDocument(put, walk.view, walk.provenance)
         for record in walk:
             if asked():
                 raise _cancelled()
@@ -181,7 +181,7 @@ class CanonicalTrajectoryExporter:
         return Projector(view, self._scrub)
 
 
-class _Document:
+class CanonicalDocument:
     """Writes the canonical document piece by piece."""
 
     def __init__(self, put: Callable[[bytes], object], view: PrivacyView, provenance: dict[str, JsonValue]) -> None:
@@ -206,7 +206,7 @@ class _Document:
 
     def finish(self, loss: LossReport, session_id: str | None) -> None:
         summary: dict[str, JsonValue] = {
-            "exact_reimport": _exact(self._view, loss),
+            "exact_reimport": is_exact(self._view, loss),
             "loss": loss.to_dict(),
             "record_count": self.count,
         }
@@ -224,7 +224,7 @@ class _Walk:
         self._own = getattr(reader, "walk", None)
         if self._own is not None:
             self._walk = self._own(query, view=view)
-            self.provenance = _provenance(self._walk.provenance, self._walk.snapshot, self._walk.projector, query)
+            self.provenance = provenance_of(self._walk.provenance, self._walk.snapshot, self._walk.projector, query)
             self._records: Iterator[TrajectoryRecord] = iter(self._walk)
         else:
             self._tally = LossTally("qiju.loss/third-party")
@@ -264,7 +264,7 @@ def read_artifact(data: bytes) -> ExportArtifact:
         digest="sha256:" + sha256(data).hexdigest(),
         privacy_view=privacy_view,
         # What the file says of itself is not enough: an exact one has no losses and is raw.
-        exact_reimport=summary.get("exact_reimport") is True and _exact(privacy_view, report),
+        exact_reimport=summary.get("exact_reimport") is True and is_exact(privacy_view, report),
         provenance=provenance,
         loss=report,
     )
@@ -306,11 +306,11 @@ def _check_order(records: tuple[TrajectoryRecord, ...]) -> None:
         raise VerificationFailed("the records of the export are not in the order of their sequence")
 
 
-def _exact(view: PrivacyView, loss: LossReport) -> bool:
+def is_exact(view: PrivacyView, loss: LossReport) -> bool:
     return view is PrivacyView.RAW_PRIVATE and loss.lossless
 
 
-def _provenance(
+def provenance_of(
     origin: dict[str, JsonValue], snapshot: Snapshot, projector: Projector, query: TrajectoryQuery | None
 ) -> dict[str, JsonValue]:
     from qiju.trajectory.scrub import rules_version

@@ -8,7 +8,7 @@ the event sequence by reference; every other kind becomes an event row. An impor
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -79,28 +79,30 @@ class SqliteTrajectoryStore:
         """Store drafts in one transaction and return how many were new. Raises as `append`; then none is stored."""
         return self.import_drafts(drafts).added
 
-    def import_drafts(self, drafts: Iterable[TrajectoryDraft], *, dry_run: bool = False) -> Imported:
+    def import_drafts(
+        self,
+        drafts: Iterable[TrajectoryDraft],
+        *,
+        dry_run: bool = False,
+        stored: Callable[[str], object] | None = None,
+    ) -> Imported:
         """Store drafts in one transaction and say what became of them; idempotent for drafts with record ids.
 
-        `dry_run` does the same work and takes it back. Raises as `append`; then none is stored.
+        `dry_run` does the same work and takes it back. `stored` is told the digest of each draft as it is stored.
+        Raises as `append`; then none is stored.
         """
-        counts = [0, 0, 0]
-
-        def run(bulk: Bulk) -> None:
-            for draft in drafts:
-                _sequence, added, redactions = self._add(draft, bulk)
-                counts[0] += 1
-                counts[1] += added
-                counts[2] += redactions
-
+        read = added = redactions = 0
         try:
             with self.store.bulk() as bulk:
-                run(bulk)
+                for draft in drafts:
+                    sequence, new, made = self._add(draft, bulk)
+                    read, added, redactions = read + 1, added + new, redactions + made
+                    if stored is not None:
+                        stored(events.digest_of(self.store.db, sequence))
                 if dry_run:
                     raise _TakenBack
         except _TakenBack:
             pass
-        read, added, redactions = counts
         return Imported(read, added, read - added, redactions)
 
     def _add(self, draft: TrajectoryDraft, bulk: Bulk) -> tuple[int, bool, int]:

@@ -164,7 +164,7 @@ def test_reading_reports_anomalies_and_does_not_stop():
         (5, "c1", "second_result"),
         (9, "", "unreadable"),
     ]
-    first = dict((call.call_id, result) for call, result in log.outcomes("b1"))
+    first = {call.call_id: result for call, result in log.outcomes("b1")}
     assert first["c1"].output == "ok"
     assert first["c2"].output is None
     assert first["c2"].is_error
