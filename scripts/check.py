@@ -1,0 +1,30 @@
+"""Everything that must hold before a change lands: lint, types, generated pages, tests.
+
+python3 scripts/check.py            # all of it
+python3 scripts/check.py tests/place  # the words after it go to pytest
+"""
+
+from __future__ import annotations
+
+import sys
+
+import environment
+
+GENERATED = sorted(environment.ROOT.glob("scripts/docs_*.py"))
+
+
+def main() -> None:
+    environment.prepare("test", "lint")
+    python = str(environment.program("python"))
+    given = sys.argv[1:]
+    if not given:
+        environment.run([python, "-m", "ruff", "check", "."])
+        environment.run([python, "-m", "ruff", "format", "--check", "."])
+        environment.run([python, "-m", "mypy"])
+        for script in GENERATED:
+            environment.run([python, str(script), "--check"])
+    environment.run([python, "-m", "pytest", "-n", "2", *given])
+
+
+if __name__ == "__main__":
+    main()
