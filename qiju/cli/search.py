@@ -41,14 +41,14 @@ class _Shape(NamedTuple):
 
 def run(context: Context, **options: object) -> int:
     """Print the records that match, or one page of them."""
-    given = _Given(**options)  # type: ignore[arg-type]
+    given = Given(**options)  # type: ignore[arg-type]
     if given.limit is not None and given.limit < 1:
         raise UsageError(f"--limit must be at least 1, not {given.limit}", hint="leave it out to have all records")
     if given.max_tokens is not None and given.max_tokens < 1:
         raise UsageError(f"--max-tokens must be at least 1, not {given.max_tokens}", hint="such as --max-tokens 4000")
     paged = given.page or given.count or given.cursor is not None
     with context.open_for_reading() as store, store.db.read() as connection:
-        query = _query(context, store, given)
+        query = query_of(context, store, given)
         home_project = _home_project(context, store) if query.sort == BY_RELEVANCE else ""
         timeout = given.timeout if given.timeout is not None else context.config.search.timeout
         if not timeout > 0:
@@ -87,7 +87,7 @@ def run(context: Context, **options: object) -> int:
     return 0
 
 
-class _Given(NamedTuple):
+class Given(NamedTuple):
     """The options as given; None or () where they were left out."""
 
     scope: str
@@ -120,7 +120,7 @@ class _Given(NamedTuple):
     explain: bool
 
 
-def _query(context: Context, store: Store, given: _Given) -> Query:
+def query_of(context: Context, store: Store, given: Given) -> Query:
     sort, order = given.sort, given.order
     by_session = bool(given.session) and sort is None and order is None
     sort = BY_SESSION if by_session else sort or "ts"
@@ -155,7 +155,7 @@ def _query(context: Context, store: Store, given: _Given) -> Query:
     )
 
 
-def _projects(context: Context, store: Store, given: _Given) -> tuple[str, ...] | None:
+def _projects(context: Context, store: Store, given: Given) -> tuple[str, ...] | None:
     """The slugs that `--scope` and `--project` mean; None for all of them."""
     if given.scope == "all" and given.project is None:
         return None
@@ -180,7 +180,7 @@ def _home_project(context: Context, store: Store) -> str:
         return ""
 
 
-def _shape(given: _Given, query: Query) -> _Shape:
+def _shape(given: Given, query: Query) -> _Shape:
     fields = field_names(given.fields)
     if given.ids_only:
         fields = list(IDS)
@@ -321,7 +321,7 @@ class _Printer:
         return "\n".join(self._lines([row]))
 
 
-def _say_what_is_left(context: Context, given: _Given, found: engine.Found, printed: int) -> None:
+def _say_what_is_left(context: Context, given: Given, found: engine.Found, printed: int) -> None:
     """One line on standard error when the list was cut, and how to go on."""
     left = len(found.hits) - printed
     if left:
