@@ -64,7 +64,10 @@ def argument_lines(arguments: JsonValue) -> Iterator[tuple[str, str]]:
     """The arguments of a call as (name, text); a call with anything but named arguments has one, without a name."""
     if isinstance(arguments, dict):
         for name, value in arguments.items():
-            yield name, value if isinstance(value, str) else content_text(value)
+            if isinstance(value, list):
+                yield name, "\n".join(item if isinstance(item, str) else canonical(item) for item in value)
+            else:
+                yield name, content_text(value)
     elif arguments is not None:
         yield "", content_text(arguments)
 
