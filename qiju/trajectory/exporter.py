@@ -13,7 +13,6 @@ the snapshot again after the last record, reads the staged bytes back, flushes, 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
@@ -172,12 +171,11 @@ class CanonicalTrajectoryExporter:
         return Trajectory(session_id, records, LossReport.from_dict(loss))
 
     def _projector(self, view: PrivacyView) -> Projector:
-        from qiju.trajectory.scrub import scrub_keyed
+        from qiju.trajectory.scrub import scrub_plain
         from qiju.trajectory.views import Projector
 
         if self._scrub is None:
-            # A trajectory in memory does not say which store it is from; its markers correlate within this exporter.
-            self._scrub = scrub_keyed(os.urandom(32))
+            self._scrub = scrub_plain()
         return Projector(view, self._scrub)
 
 

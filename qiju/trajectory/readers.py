@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from qiju.errors import AmbiguousId, BoundedReadUnsupported, NotFound, UsageError
 from qiju.trajectory import frames, paging
-from qiju.trajectory.sources import SessionSource, SnapshotSource
+from qiju.trajectory.sources import SessionSource, SessionSummary, SnapshotSource
 from qiju.trajectory.types import (
     LossReport,
     LossTally,
@@ -68,7 +68,7 @@ class StoreTrajectoryReader:
         Raises `Refused` for a session too large to hold in memory (page it), `VerificationFailed` for a record that
         does not match its digest.
         """
-        return self._projector(view).project_all(self._store.read_session(session_id))
+        return self.projector(view).project_all(self._store.read_session(session_id))
 
     def read_page(
         self,
@@ -85,11 +85,11 @@ class StoreTrajectoryReader:
         `VerificationFailed` for a record that does not match its digest; `BoundedReadUnsupported` when the store has
         no snapshots.
         """
-        return paging.page_of(self._source(), query, cursor, self._projector(view), whole=self._whole)
+        return paging.page_of(self._source(), query, cursor, self.projector(view), whole=self._whole)
 
     def walk(self, query: TrajectoryQuery, *, view: PrivacyView = PrivacyView.REDACTED_PUBLIC) -> SnapshotWalk:
         """Cut a snapshot and return an iterable over all of it; see `iter_records`."""
-        return SnapshotWalk(self._source(), query, self._projector(view), self.loss)
+        return SnapshotWalk(self._source(), query, self.projector(view), self.loss)
 
     @property
     def loss(self) -> LossReport:
@@ -128,7 +128,15 @@ class StoreTrajectoryReader:
             )
         return self._store
 
-    def _projector(self, view: PrivacyView) -> Projector:
+    def sessions(self) -> Iterator[SessionSummary]:
+        """The sessions of the store, in order of their first record, as they are stored."""
+        listed = getattr(self._store, "sessions", None)
+        if listed is None:
+            raise BoundedReadUnsupported("the store does not list its sessions")
+        return iter(listed())
+
+    def projector(self, view: PrivacyView) -> Projector:
+        """A projector with this reader's scrubber; its losses start at none."""
         view = PrivacyView(view)
         if self._scrub is None and view is not PrivacyView.RAW_PRIVATE:
             from qiju.trajectory.scrub import scrub_for
@@ -250,6 +258,6 @@ def _adapted(store: SessionSource) -> SessionSource:
     raise UsageError("the store has no read_session(session_id)")
 
 
-def _untouched(text: str, _name: str) -> Scrubbed:
+def _untouched(text: str, _name: str, _names: frozenset[str]) -> Scrubbed:
     """For the raw view, which never asks."""
     return Scrubbed(text)

@@ -41,7 +41,7 @@ def export_records_as_trajectory(
     source = SqliteTrajectoryStore(store)
     chosen = PrivacyView(view)
     raw = chosen is PrivacyView.RAW_PRIVATE
-    projector = Projector(chosen, (lambda text, _name: Scrubbed(text)) if raw else scrub_with(store.engine()))
+    projector = Projector(chosen, (lambda text, _name, _names: Scrubbed(text)) if raw else scrub_with(store.engine()))
     snapshot = source.cut()
     digest, size = sha256(), 0
 

@@ -176,6 +176,11 @@ class SqliteTrajectoryStore:
         with self.store.db.read():
             return list(events.sessions(self.store.db))
 
+    def count(self) -> int:
+        """How many records the trajectory of this store has."""
+        with self.store.db.read():
+            return int(self.store.db.value("SELECT count(*) FROM trajectory_event"))
+
     def verify(self) -> list[events.EventProblem]:
         """What is wrong with the events; empty when nothing is. See `qiju.trajectory.events.verify`."""
         with self.store.db.read():

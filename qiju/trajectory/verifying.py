@@ -13,6 +13,7 @@ from qiju.trajectory.journal import check_frame
 
 if TYPE_CHECKING:
     from qiju.jsontext import JsonValue
+    from qiju.trajectory.store import SqliteTrajectoryStore
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -34,6 +35,12 @@ class Verified(NamedTuple):
             "problems": list(self.problems),
             **self.detail,
         }
+
+
+def verify_store(store: SqliteTrajectoryStore) -> Verified:
+    """Check every event of a store; the digests of its records are the record side's (`qiju verify`)."""
+    problems = tuple(f"event {one.seq}: {one.message}" if one.seq else one.message for one in store.verify())
+    return Verified("store", store.count(), problems, {"source_id": store.source_id})
 
 
 def verify_journal(path: Path) -> Verified:

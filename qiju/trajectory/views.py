@@ -39,8 +39,8 @@ class Scrubbed(NamedTuple):
     kinds: tuple[str, ...] = ()
 
 
-# A scrubber takes a text and, when it is known, the key it is the value of.
-Scrub = Callable[[str, str], Scrubbed]
+# A scrubber takes a text, the key it is the value of ('' when there is none), and names to remove besides.
+Scrub = Callable[[str, str, frozenset[str]], Scrubbed]
 
 
 class Projector:
@@ -51,6 +51,7 @@ class Projector:
         self.policy = POLICIES[self.view]
         self._scrub = scrub
         self._tally = LossTally(self.policy)
+        self._names: frozenset[str] = frozenset()
 
     def loss(self) -> LossReport:
         return self._tally.report()
@@ -63,6 +64,9 @@ class Projector:
         """The record under the view; its payload is a value of its own."""
         if self.view is PrivacyView.RAW_PRIVATE:
             return record
+        from qiju.trajectory.scrub import names_in
+
+        self._names = names_in(jsontext.canonical(record.payload))
         payload: dict[str, JsonValue] = {}
         if self.view is PrivacyView.METADATA_ONLY:
             if record.payload:
@@ -146,7 +150,7 @@ class Projector:
                 yield public  # type: ignore[misc]  # as above
 
     def _text(self, value: str, path: str, name: str) -> str:
-        scrubbed = self._scrub(value, name)
+        scrubbed = self._scrub(value, name, self._names)
         for kind in scrubbed.kinds:
             self._tally.add(path, f"{REDACTED}:{kind}")
         if not scrubbed.kinds and scrubbed.text != value:
