@@ -11,6 +11,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable
+from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
@@ -151,7 +152,7 @@ def _from_table(table: Command) -> Callable[..., int]:
             values[table.argument.name] = tuple(values[table.argument.name] or ())
         for option in table.options:
             if option.multiple:
-                values[option.name] = tuple(values[option.name] or ())
+                values[option.name] = tuple(str(v) if option.choices else v for v in values[option.name] or ())
         return int(table.run(_current_context(), **values) or 0)
 
     body.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -183,7 +184,9 @@ def _parameter(option: Option) -> inspect.Parameter:
     )
     kind: Any = Literal[option.choices] if option.choices else option.kind
     if option.multiple:
-        kind = list[kind] | None
+        # Typer takes no list of literals; members of a StrEnum are texts.
+        inner = StrEnum(option.name, {word: word for word in option.choices}) if option.choices else option.kind
+        kind = list[inner] | None  # type: ignore[valid-type]
     elif option.default is None and not option.required:
         kind = kind | None
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=made)
