@@ -62,7 +62,9 @@ def scan_roots(context: Context, where: Place, named: list[str] | None, depth: i
                 raise UsageError(f"--scan-root {start} is not a folder")
     else:
         starts = scan.default_roots(context.env, where.user_home, working_directory())
-    return [check_path(path) for path in scan.find_projects(starts, depth)]
+    found = scan.find_projects(starts, depth)
+    # What lies in the user's own folder is the user's level, not a project, unless a marker says otherwise.
+    return [check_path(path) for path in found if path != where.user_home or marker_path(path).is_file()]
 
 
 def _text(value: dict[str, Any]) -> str:

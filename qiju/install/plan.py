@@ -159,6 +159,8 @@ def _carry_out(step: Step, applied: Applied) -> None:
     found = look(step.path)
     if isinstance(found, Unreadable):
         raise StorageFailed(f"{step.path} is {found.what}; it was left alone")
+    if found == step.after and found != step.before:
+        step.before = found  # another process did the same at the same time
     if found != step.before:
         raise StorageFailed(f"{step.path} changed while this was running; it was left alone", hint="run it again")
     if step.backup is not None and step.before is not None:

@@ -43,13 +43,18 @@ class Refreshed:
 
 @dataclass
 class Refresh:
-    """The whole run. `gone` are registered folders to drop; `found` projects to register under their marker."""
+    """The whole run.
+
+    `gone` are registered folders to drop, `found` projects to register under their marker, `rows` the manifest, and
+    `forget` its rows of kept copies that somebody has deleted since.
+    """
 
     projects: list[Refreshed] = field(default_factory=list)
     user: list[Refreshed] = field(default_factory=list)
     gone: list[RegisteredRoot] = field(default_factory=list)
     found: list[tuple[Path, Marker]] = field(default_factory=list)
     rows: dict[str, ManifestRow] = field(default_factory=dict)
+    forget: list[str] = field(default_factory=list)
 
     def everything(self) -> list[Refreshed]:
         return [*self.projects, *self.user]
@@ -66,6 +71,7 @@ def plan_refresh(
     """Plan an `update` of the asked hosts. `where` is the user's level; `extra_roots` are unregistered candidates."""
     rows = registry.rows()
     run = Refresh(rows=rows)
+    run.forget = [path for path, row in rows.items() if row.kind == "backup" and look(Path(path)) is None]
     policy = Policy(replace_modified=force, replace_foreign=force)
     registered = registry.roots()
     known = {root.path for root in registered}

@@ -40,8 +40,9 @@ class Removal:
 
 def plan_user_removal(where: Place, names: Collection[str], registry: Registry, removal: Removal) -> None:
     """Plan the user's level."""
-    rows = {path: row for path, row in registry.rows().items() if row.root == ""}
-    staying = {owner for row in rows.values() if row.kind == "skill" for owner in row.owners if owner not in names}
+    rows = registry.rows()
+    own = [row for row in rows.values() if row.root == "" and row.kind == "skill"]
+    staying = {owner for row in own for owner in row.owners if owner not in names}
     removal.plan.merge(plan_remove(where, names, rows, staying))
     removal.plan.merge(plan_unhook(where, names, rows))
     removal.plan.merge(plan_leftovers(where, names))
@@ -71,8 +72,19 @@ def plan_project_removal(
         _plan_smaller_marker(root, marker, names, removal.plan)
     else:
         _plan_marker_removal(root, marker, rows.get(str(marker_path(root))), removal)
-        removal.plan.merge(plan_unexclude(root, rows))
+        if _holds_files(root / MARKER_FOLDER, removal):
+            removal.plan.notes.append(
+                Note(root / MARKER_FOLDER, "exclude", "kept", "it still holds files, so Git goes on ignoring it")
+            )
+        else:
+            removal.plan.merge(plan_unexclude(root, rows))
     _note_registry(root, known, staying, removal)
+
+
+def _holds_files(folder: Path, removal: Removal) -> bool:
+    """Whether something stays in a project's `.qiju` that must not be committed by accident."""
+    kept = [path for path, _ in removal.preserved] + [step.backup for step in removal.plan.steps if step.backup]
+    return any(folder in path.parents for path in kept)
 
 
 def _note_registry(root: Path, known: RegisteredRoot | None, staying: tuple[str, ...], removal: Removal) -> None:

@@ -130,6 +130,7 @@ def update(
             for path, marker in run.found:
                 if marker.uuid:
                     registry.register(str(path), marker.project, marker.uuid, marker.enabled_agents)
+            registry.store_rows((), run.forget)
             for applied in done:
                 registry.store_rows(applied.rows, applied.forget)
     report.warnings = [said for each in run.everything() for said in each.said]

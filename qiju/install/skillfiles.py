@@ -112,9 +112,9 @@ def _plan_one(file: SkillFile, place: Place, policy: Policy, plan: Plan) -> None
     earlier = file.row.owners if file.row else ()
     owners = tuple(name for name in hosts.NAMES if name in {*file.owners, *earlier})
     content = skills.installed(file.name)
-    row = ManifestRow(
-        str(file.path), "skill", owners, place.level, digest(content), dict(file.row.detail) if file.row else {}
-    )
+    level = file.row.root if file.row else place.level
+    detail = dict(file.row.detail) if file.row else {}
+    row = ManifestRow(str(file.path), "skill", owners, level, digest(content), detail)
     if file.state is SkillState.CURRENT and before is not None:
         plan.notes.append(Note(file.path, "skill", "current", "up to date"))
         # A checkout may have changed the line ends: the manifest follows what is really there.
@@ -146,21 +146,25 @@ def plan_remove(
     staying = [name for name in still_enabled if name not in names]
     shared = {_real(place.skills_folder(hosts.row(name))): name for name in staying}
     for file in survey(place, names, rows):
-        row = file.row if file.row and file.row.root == place.level else None
-        others = [owner for owner in (row.owners if row else ()) if owner not in names and owner in still_enabled]
-        reader = shared.get(_real(file.path.parent.parent)) or (others[0] if others else "")
-        if reader:
-            if file.state is not SkillState.MISSING:
-                plan.notes.append(Note(file.path, "skill", "shared", f"{reader} reads this copy, too"))
-            if row:
-                left = tuple(owner for owner in row.owners if owner not in names) or (reader,)
-                plan.rows.append(row._replace(owners=left))
+        if file.row and file.row.root != place.level:
+            whom = f"the project {file.row.root}" if file.row.root else "the user"
+            plan.notes.append(Note(file.path, "skill", "shared", f"it was installed for {whom}"))
             continue
-        _plan_removal(file, row, place, plan)
+        others = [owner for owner in (file.row.owners if file.row else ()) if owner in staying]
+        reader = shared.get(_real(file.path.parent.parent)) or (others[0] if others else "")
+        if not reader:
+            _plan_removal(file, place, plan)
+            continue
+        if file.state is not SkillState.MISSING:
+            plan.notes.append(Note(file.path, "skill", "shared", f"{reader} reads this copy, too"))
+        if file.row:
+            left = tuple(owner for owner in file.row.owners if owner not in names) or (reader,)
+            plan.rows.append(file.row._replace(owners=left))
     return plan
 
 
-def _plan_removal(file: SkillFile, row: ManifestRow | None, place: Place, plan: Plan) -> None:
+def _plan_removal(file: SkillFile, place: Place, plan: Plan) -> None:
+    row = file.row
     if isinstance(file.found, Unreadable):
         plan.notes.append(Note(file.path, "skill", "blocked", f"{file.found.what}; it is left alone"))
         return
