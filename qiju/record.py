@@ -240,7 +240,7 @@ def parse_ts(text: str) -> int | None:
     """The instant of an ISO 8601 time in microseconds since 1970-01-01T00:00Z, or None when it is not one.
 
     A calendar date, or date and time, with `Z`, an offset or neither (then it is local time). Digits beyond the
-    microsecond are cut, not rounded. 24:00 is the next midnight, a leap second :60 the next second.
+    microsecond are cut, not rounded. 24:00 is the next midnight. A leap second (:60) has no instant of its own: None.
     """
     match = _TS.fullmatch(text)
     if match is None:
@@ -250,12 +250,12 @@ def parse_ts(text: str) -> int | None:
     micro = int(((match["fraction"] or "") + "000000")[:6])
     if year < 1 or not 1 <= month <= 12 or day < 1 or day > _MONTH_DAYS[month - 1] + (month == 2 and _leap(year)):
         return None
-    if hour > 24 or minute > 59 or second > 60 or (hour == 24 and (minute or second or micro)):
+    if hour > 24 or minute > 59 or second > 59 or (hour == 24 and (minute or second or micro)):
         return None
     zone = match["zone"]
     if zone is None:
         try:
-            # mktime knows the local rules; only whole minutes go through it, so 24:00 and :60 stay exact.
+            # mktime knows the local rules; only whole minutes go through it, so 24:00 stays exact.
             seconds = int(time.mktime((year, month, day, hour, minute, 0, 0, 0, -1))) + second
         except (OverflowError, ValueError):
             return None

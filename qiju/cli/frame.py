@@ -9,8 +9,8 @@ from typing import Any
 from qiju.cli.context import Context, current, set_current
 from qiju.errors import Interrupted, QijuError, StorageFailed
 
-QUICK = ("log", "search", "show")
-"""Commands that are parsed without Typer. Each is a module of this package with a `COMMAND`."""
+QUICK = {"log": "log", "search": "search", "show": "show", "temp-entry": "temp_entry"}
+"""Commands that are parsed without Typer, and the modules of this package that hold their `COMMAND`."""
 
 
 def run(words: list[str]) -> int:
@@ -51,7 +51,7 @@ def _dispatch(words: list[str]) -> int:
 
         from qiju.cli import quick
 
-        command = import_module(f"qiju.cli.{words[0]}").COMMAND
+        command = import_module(f"qiju.cli.{QUICK[words[0]]}").COMMAND
         values = quick.parse(command, words[1:])
         if values is not None:
             return call(command, values)
