@@ -95,5 +95,5 @@ def _text(
         f"Summary: {count(len(names), 'host')} wired ({', '.join(names)}), {count(len(changed), 'file')} {verb}",
     ]
     if not dry_run:
-        lines += [f"Ask your agent to log this session, or search from here: skills {', '.join(skills.NAMES)}"]
+        lines += [f"Your agent now has the skills {', '.join(skills.NAMES)}: ask it to log this session."]
     return "\n".join(lines)
