@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju import jsontext
@@ -84,6 +85,7 @@ class Report:
         self.stored = 0
         self.redactions = 0
         self.dated = 0
+        self.taken_over: dict[str, Any] | None = None
         self.error: QijuError | None = None
 
     def note(self, outcome: str, part: str, line: int) -> None:
@@ -98,7 +100,12 @@ class Report:
             self.left_out += 1
 
     def count(self, outcome: str) -> int:
-        return self.lines[outcome].count
+        if self.taken_over is None:
+            return self.lines[outcome].count
+        # A predecessor's store keeps several copies of a record; each copy read is accounted for.
+        taken = self.taken_over
+        copies = taken["identical"] + taken["copies"] + len(taken["replaced_by_redacted"])
+        return int({"added": taken["added"], "identical": copies, "invalid": taken["invalid"]}.get(outcome, 0))
 
     @property
     def read(self) -> int:
@@ -106,7 +113,10 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        return not (self.error or self.count("conflicting") or self.count("invalid"))
+        """Whether nothing was refused; what a predecessor left torn is reported and stops nothing."""
+        if self.error is not None or self.taken_over is not None:
+            return self.error is None
+        return not (self.count("conflicting") or self.count("invalid"))
 
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {"path": self.path, "read": self.read}
@@ -119,6 +129,9 @@ class Report:
             value["problems_left_out"] = self.left_out
         if self.dated:
             value["dated_now"] = self.dated
+        if self.taken_over is not None:
+            del value["lines"]
+            value["taken_over"] = self.taken_over
         if self.error is not None:
             value["error"] = self.error.to_json()
         return value
@@ -140,7 +153,11 @@ def import_path(store: Store, path: str, options: Options, progress: Callable[[i
     report = Report(path)
     with Sorter() as waiting:
         try:
-            _read(store, sources.recognise(path), report, waiting, progress)
+            source = sources.recognise(path)
+            if source.kind == "predecessor":
+                _take_over(store, source, report, options, progress)
+                return report
+            _read(store, source, report, waiting, progress)
         except (StoreBusy, Interrupted):
             raise
         except QijuError as error:
@@ -153,6 +170,18 @@ def import_path(store: Store, path: str, options: Options, progress: Callable[[i
         else:
             _store_whole(store, waiting, report)
     return report
+
+
+def _take_over(
+    store: Store, source: sources.Source, report: Report, options: Options, progress: Callable[[int], object]
+) -> None:
+    """A predecessor's store has rules of its own: `qiju migrate --from-qiju` without its project folders."""
+    from qiju.keeping.migrate import Origin, take_over
+
+    taken = take_over(store, Origin(Path(source.path)), dry_run=options.dry_run, step=progress)
+    report.taken_over = taken.to_json()
+    report.redactions = taken.redactions
+    report.stored = 0 if options.dry_run else taken.added
 
 
 # --- first pass ------------------------------------------------------------------------------------------------------
