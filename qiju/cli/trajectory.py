@@ -1,18 +1,18 @@
 """`qiju trajectory`: the facts of sessions, in bounded pages, exports with their losses, and the way back.
 
 Commands about hosts' transcripts (`show`, `draft`, `import --host`) live in `qiju.cli.transcripts`; that module adds
-its commands to `app` and its readers to `READERS`, which `import` looks in.
+its commands to `app`, its readers to `TAKERS`, which `import` looks in, and its exporters to `EXPORTERS`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -36,6 +36,13 @@ app = typer.Typer(
 
 READERS: dict[str, HistoryReader] = {"journal": open_journal, "run-folder": open_run_folder}
 """What `import` can take, by the name that --format or --host gives it."""
+
+Taker = Callable[["SqliteTrajectoryStore", Path, bool], "dict[str, JsonValue]"]
+TAKERS: dict[str, Taker] = {}
+"""What `import` can take that stores its own facts, in steps: given the store, a path and whether it is a dry run."""
+
+EXPORTERS: dict[str, Callable[[], Any]] = {}
+"""What makes an exporter for a --format of `export`, beside the canonical one."""
 
 HOSTS = ("claude", "codex")
 FORMATS = ("atif", "journal", "run-folder")
@@ -77,7 +84,7 @@ def sessions(
 ) -> None:
     """List the sessions, in order of their first record."""
     rows: list[JsonValue] = []
-    with _reader(source, selector) as reader:
+    with open_reader(source, selector) as reader:
         projector = reader.projector(PrivacyView(view))
         for one in reader.sessions():
             row = one._asdict()
@@ -111,7 +118,7 @@ def page(
 ) -> None:
     """Print one page of a fixed snapshot."""
     query = _query(session, run, work_item, kind, after, limit)
-    with _reader(source, selector) as reader:
+    with open_reader(source, selector) as reader:
         found = reader.read_page(query, TrajectoryCursor(cursor) if cursor else None, view=PrivacyView(view))
     if format == "jsonl":
         for record in found.records:
@@ -141,19 +148,23 @@ def export(
     after: After = None,
     output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="Write this file as a whole.")] = None,
     view: View = "redacted_public",
+    format: Annotated[  # the option's name
+        Literal["trajectory", "atif"],
+        typer.Option("--format", help="trajectory: canonical, comes in again; atif: one session for other tools."),
+    ] = "trajectory",
     receipt: Annotated[
         str | None, typer.Option("--receipt", metavar="FILE", help="Write the receipt here instead of standard error.")
     ] = None,
     source: Source = None,
     selector: Selector = "trajectory",
 ) -> None:
-    """Export a snapshot as canonical JSON, its losses declared; a file is replaced whole or left as it was."""
+    """Export a snapshot as JSON, its losses declared; a file is replaced whole or left as it was."""
     from qiju.files import FileReplacement
     from qiju.trajectory.exporter import CanonicalTrajectoryExporter
 
     query = _query(session, run, work_item, kind, after, None)
-    exporter = CanonicalTrajectoryExporter()
-    with _reader(source, selector) as reader:
+    exporter = EXPORTERS.get(format, CanonicalTrajectoryExporter)()
+    with open_reader(source, selector) as reader:
         made: FileExportReceipt
         if output is None:
             made = exporter.export_stream(reader, query, sys.stdout.buffer, view=PrivacyView(view))
@@ -235,13 +246,16 @@ def import_(
             "name either --host or --format", hint=f"hosts: {', '.join(HOSTS)}; formats: {', '.join(FORMATS)}"
         )
     name = host or format or ""
-    if name not in READERS:
-        raise UsageError(f"this Qiju cannot read {name}", hint="it reads " + ", ".join(sorted(READERS)))
+    if name not in READERS and name not in TAKERS:
+        raise UsageError(f"this Qiju cannot read {name}", hint="it reads " + ", ".join(sorted({*READERS, *TAKERS})))
     context = current()
     reports: list[JsonValue] = []
     found = [_existing(path) for path in paths]
     with _store(context, dry_run) as store:
         for path in found:
+            if name in TAKERS:
+                reports.append({"path": str(path), "dry_run": dry_run, **TAKERS[name](store, path, dry_run)})
+                continue
             history = READERS[name](path, store.store)
             try:
                 imported = store.import_drafts(history.drafts, dry_run=dry_run)
@@ -262,7 +276,7 @@ def register(root: typer.Typer) -> None:
 
 
 @contextmanager
-def _reader(source: str | None, selector: str) -> Iterator[StoreTrajectoryReader]:
+def open_reader(source: str | None, selector: str) -> Iterator[StoreTrajectoryReader]:
     """The store's reader, or that of another place."""
     from qiju.trajectory.readers import StoreTrajectoryReader, default_reader
     from qiju.trajectory.store import SqliteTrajectoryStore
