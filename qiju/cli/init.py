@@ -9,7 +9,7 @@ import typer
 
 from qiju import hosts, skills
 from qiju.cli.context import Context, current
-from qiju.cli.setting_up import change_line, check_path, count, finish, open_database, user_level
+from qiju.cli.setting_up import change_line, check_path, count, finish, open_database, user_level, worktree_here
 from qiju.errors import UsageError
 from qiju.install import run
 
@@ -62,6 +62,7 @@ def init(
             with_hooks=hooks,
             dry_run=dry_run,
             reason=reason,
+            worktree=worktree_here(where.root),
         )
     return finish(context, report, _text(report.value, names, where.root, context, dry_run), as_json=as_json)
 

@@ -11,8 +11,9 @@ from qiju.cli.frame import inert
 from qiju.db import LOCK_WAIT, Database
 from qiju.errors import BadConfiguration, QijuError, Refused
 from qiju.install.run import Report
+from qiju.install.setup import linked_worktree
 from qiju.install.skillfiles import Place
-from qiju.place import user_folder
+from qiju.place import user_folder, working_directory
 from qiju.store import database_path
 
 
@@ -51,6 +52,12 @@ def check_path(path: Path) -> Path:
             f"the folder name {path.name!a} is not valid UTF-8", hint="Rename the folder, then try again."
         ) from error
     return path
+
+
+def worktree_here(root: Path | None) -> Path | None:
+    """The linked worktree that this call comes from, when `root` is its main repository."""
+    top = linked_worktree(working_directory(), root) if root is not None else None
+    return check_path(top) if top is not None else None
 
 
 def finish(context: Context, report: Report, text: str, *, as_json: bool) -> int:

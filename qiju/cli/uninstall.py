@@ -10,7 +10,7 @@ import typer
 
 from qiju import hosts, place
 from qiju.cli.context import Context, current
-from qiju.cli.setting_up import check_path, count, finish, open_database, user_level
+from qiju.cli.setting_up import check_path, count, finish, open_database, user_level, worktree_here
 from qiju.cli.update import scan_roots
 from qiju.db import Database
 from qiju.errors import MarkerConflict, NotFound, UsageError
@@ -109,7 +109,10 @@ def _roots(context: Context, db: Database, root: str | None, project: str | None
     """The named project, all folders of the named project, or the current one."""
     named = real_path(root, context.env, named="--project-root") if root is not None else None
     if project is None:
-        return [check_path(named if named is not None else context.root.path)]
+        if named is not None:
+            return [check_path(named)]
+        here = worktree_here(context.root.path)
+        return [check_path(context.root.path), *([here] if here is not None else [])]
     registry = Registry(db)
     slug = place.slugify(project)
     known = [Path(each.path) for each in registry.roots_of(slug)]

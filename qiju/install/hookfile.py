@@ -124,7 +124,8 @@ def take(text: str, pieces: list[str]) -> str:
     """`text` without Qiju's entries: byte for byte as before where nobody reformatted it, else with as little change
     as possible. Raises `NotPlainJson`."""
     exact = jsonedit.take_pieces(text, pieces) if pieces else None
-    if exact is not None and (not exact.strip() or not holds_ours(exact)):
+    # Also where the file has comments by now and could not be parsed: the pieces are text, and they are all there.
+    if exact is not None and COMMAND_PREFIX not in exact:
         return exact
     while True:
         cut = _cut_one(text)

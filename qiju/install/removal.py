@@ -7,7 +7,7 @@ logged yet, backups and every foreign file stay. With some hosts only, the proje
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,6 +46,7 @@ def plan_user_removal(where: Place, names: Collection[str], registry: Registry, 
     removal.plan.merge(plan_remove(where, names, rows, staying))
     removal.plan.merge(plan_unhook(where, names, rows))
     removal.plan.merge(plan_leftovers(where, names))
+    removal.preserved += _kept_copies(rows.values(), where.level)
 
 
 def plan_project_removal(
@@ -78,7 +79,17 @@ def plan_project_removal(
             )
         else:
             removal.plan.merge(plan_unexclude(root, rows))
+    removal.preserved += _kept_copies(rows.values(), here.level)
     _note_registry(root, known, staying, removal)
+
+
+def _kept_copies(rows: Iterable[ManifestRow], level: str) -> list[tuple[Path, str]]:
+    """The user's own versions of edited files, which Qiju kept as `.bak` when it replaced them."""
+    return [
+        (Path(row.path), f"your version of {Path(str(row.detail.get('of', ''))).name}")
+        for row in rows
+        if row.kind == "backup" and row.root == level and Path(row.path).exists()
+    ]
 
 
 def _holds_files(folder: Path, removal: Removal) -> bool:

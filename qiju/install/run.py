@@ -60,10 +60,11 @@ def init(
     with_hooks: bool,
     dry_run: bool,
     reason: str = "",
+    worktree: Path | None = None,
 ) -> Report:
     """Set up the named hosts. One element for each host; raises what `plan_setup` raises, before any change."""
     registry = Registry(db)
-    setup = plan_setup(where, names, registry, project=project, with_hooks=with_hooks)
+    setup = plan_setup(where, names, registry, project=project, with_hooks=with_hooks, worktree=worktree)
     report = Report([])
     if not dry_run:
         applied = apply(setup.plan)
@@ -84,6 +85,8 @@ def _remember(registry: Registry, setup: Setup, applied: Applied) -> None:
             wanted, uuid, _ = setup.identity
             project = registry.register(str(setup.place.root), wanted, uuid, setup.enabled)
             setup.messages += project.notes
+            if setup.worktree is not None:
+                registry.register(str(setup.worktree), project.slug, project.uuid, setup.enabled)
 
 
 def _host_report(setup: Setup, name: str, home: Path, dry_run: bool, reason: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from qiju.install.hookplan import plan_hooks
 from qiju.install.plan import Note, Plan, Step, Unreadable, digest, look
 from qiju.install.skillfiles import Place, Policy, SkillPlan, plan_install
 from qiju.place import Marker, marker_path
+from qiju.place.git import find_repository
 from qiju.place.marker import SCHEMA_VERSION
 from qiju.registry import ManifestRow, Registry
 
@@ -43,6 +44,7 @@ class Setup:
     identity: Identity | None = None
     enabled: tuple[str, ...] = ()
     messages: list[str] = field(default_factory=list)
+    worktree: Path | None = None
 
     def files_of(self, name: str) -> list[Path]:
         """Every file this host's `init` answers for, whether or not it changes."""
@@ -107,18 +109,31 @@ def plan_setup(
     *,
     project: str | None,
     with_hooks: bool,
+    worktree: Path | None = None,
 ) -> Setup:
-    """Plan an `init` of the named hosts. Raises `MarkerConflict`, `BadConfiguration`, `Refused`."""
+    """Plan an `init` of the named hosts. Raises `MarkerConflict`, `BadConfiguration`, `Refused`.
+
+    `worktree` is the linked worktree that the call comes from: it has its main repository's identity, but hosts that
+    run there read skills and hooks only from its own folder.
+    """
     rows = registry.rows()
     # An explicit `init` asks for the skills as they should be: an edited one is kept beside the new one.
-    skills = plan_install(where, names, rows, Policy(replace_modified=True))
-    setup = Setup(where, names, Plan(), skills)
+    policy = Policy(replace_modified=True)
+    skills = plan_install(where, names, rows, policy)
+    setup = Setup(where, names, Plan(), skills, worktree=worktree)
     if where.root is not None:
         _plan_marker(setup, where.root, registry, project)
         setup.plan.merge(plan_exclude(where.root, rows))
     setup.plan.merge(skills.plan)
-    if with_hooks:
-        setup.plan.merge(plan_hooks(where, names, rows))
+    places = [where]
+    if worktree is not None:
+        places.append(where._replace(root=worktree))
+        there = plan_install(places[1], names, rows, policy)
+        setup.plan.merge(there.plan)
+        for name, files in there.files.items():
+            skills.files.setdefault(name, []).extend(files)
+    for each in places if with_hooks else ():
+        setup.plan.merge(plan_hooks(each, names, rows))
     return setup
 
 
@@ -163,6 +178,14 @@ def _plan_marker(setup: Setup, root: Path, registry: Registry, project: str | No
 def marker_bytes(marker: Marker) -> bytes:
     """The marker as `place.write_marker` writes it."""
     return (json.dumps(marker.to_json(), ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def linked_worktree(folder: Path, root: Path) -> Path | None:
+    """The top of the linked worktree that holds `folder`, when its main repository is the project `root`."""
+    repository = find_repository(folder)
+    if repository is None or repository.top == repository.main or repository.main != root:
+        return None
+    return repository.top
 
 
 def describe(notes: list[Note]) -> list[str]:

@@ -147,6 +147,35 @@ def test_a_bare_folder_gets_an_identity(shell: Shell, tmp_path: Path, monkeypatc
     assert marker.uuid
 
 
+def test_a_linked_worktree_gets_its_own_skills_and_its_main_repositorys_identity(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that runs in the worktree reads that folder alone; update and uninstall know both."""
+    worktree = tmp_path.resolve() / "tree"
+    own = shell.root / ".git" / "worktrees" / "tree"
+    own.mkdir(parents=True)
+    worktree.mkdir()
+    (own / "HEAD").write_text("ref: refs/heads/x\n", encoding="utf-8")
+    (own / "commondir").write_text("../..\n", encoding="utf-8")
+    (worktree / ".git").write_text(f"gitdir: {own}\n", encoding="utf-8")
+    before = tree(shell.root, worktree)
+    monkeypatch.chdir(worktree)
+    report = shell("init", "--host", "claude", "--hooks", "--json").json
+    assert report[0]["project_root"] == str(shell.root)
+    for folder in (shell.root, worktree):
+        assert (folder / ".claude/skills/qiju-log/SKILL.md").exists()
+        assert (folder / ".claude/settings.local.json").exists()
+    assert not (worktree / ".qiju").exists()
+    (worktree / ".claude/skills/qiju-log/SKILL.md").unlink()
+    projects = shell("update", "--json").json["projects"]
+    assert {(each["path"], each["status"]) for each in projects} == {
+        (str(shell.root), "unchanged"),
+        (str(worktree), "updated"),
+    }
+    shell("uninstall", "--no-scan-projects")
+    assert tree(shell.root, worktree) == before
+
+
 def test_errors_are_json_when_json_was_asked_for(shell: Shell) -> None:
     shell("init", "--host", "claude", "--project", "one")
     result = shell("init", "--host", "claude", "--project", "two", "--json")

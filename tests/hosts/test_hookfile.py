@@ -69,6 +69,15 @@ def test_a_reformatted_file_loses_only_the_hook(host: hosts.Host) -> None:
     assert {key: rest[key] for key in value} == value
 
 
+def test_exact_pieces_leave_a_file_that_has_comments_by_now() -> None:
+    host = hosts.row("claude")
+    assert host.hooks is not None
+    patched = hookfile.add('{\n  "a": 1\n}\n', host.hooks, host.name)
+    assert hookfile.take("// mine\n" + patched.text, patched.pieces) == '// mine\n{\n  "a": 1\n}\n'
+    with pytest.raises(NotPlainJson):
+        hookfile.take("// mine\n" + patched.text.replace("  ", "    "), patched.pieces)
+
+
 def test_a_hook_of_the_users_in_the_same_group_stays() -> None:
     ours = {"type": "command", "command": hookfile.command_for("claude", "session-start")}
     text = json.dumps({"hooks": {"SessionStart": [{"hooks": [ours, {"type": "command", "command": "mine"}]}]}})
