@@ -116,10 +116,11 @@ class Database:
         try:
             with translated(db):
                 # secure_delete and foreign_keys belong to the connection, not to the file.
+                # Fetched to the end: a PRAGMA that answers would otherwise hold back the ones after it.
                 connection.execute(
                     "PRAGMA secure_delete = ON; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;"
                     f"PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = {JOURNAL_LIMIT}"
-                )
+                ).fetchall()
         except BaseException:
             db.close()
             raise

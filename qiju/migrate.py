@@ -62,7 +62,7 @@ def upgrade(db: Database, migrations: Path | None) -> None:
                 continue  # another process was faster
             if number > 1 and db.value("SELECT 1 FROM record LIMIT 1"):
                 _backup(db, number - 1)
-            connection.execute(sql)
+            connection.execute(sql).fetchall()  # to the end: a statement that answers would hold back the rest
             connection.execute(
                 "INSERT INTO migration (version, name, qiju_version) VALUES (?, ?, ?)",
                 (number, steps[number].stem, qiju.__version__),

@@ -96,7 +96,7 @@ def test_a_fault_is_named_with_line_and_column(text: str, line: int, column: int
 
 @pytest.mark.parametrize("data", ["[]".encode("utf-16"), "[]".encode("utf-16-le"), "[]".encode("utf-32")])
 def test_other_encodings_are_refused_by_name(data: bytes) -> None:
-    with pytest.raises(InvalidJson, match="UTF-(16|32)"):
+    with pytest.raises(InvalidJson, match=r"UTF-(16|32)"):
         jsontext.parse(data)
 
 
