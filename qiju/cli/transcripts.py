@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from qiju.transcripts.atif_export import AtifExporter
 
 _CANDIDATES = 10
+LARGE_PAGE = 30 << 20  # bytes
 FACTS = tuple(kind for kind in RecordKind if kind is not RecordKind.SESSION_RECORD)
 
 
@@ -184,7 +185,10 @@ def _show_html(name: str, target: Path, view: PrivacyView, source: str | None) -
             for piece in page(opened.shown_id, view.value, turns(opened.everything()), losses()):
                 file.write(piece.encode("utf-8", "backslashreplace"))
         hidden = sum(entry.count for entry in opened.loss().entries)
+        size = target.stat().st_size
     print(target)
+    if size > LARGE_PAGE:
+        current().note(f"the page has {size >> 20} MB; a browser may need long to open it")
     if hidden:
         current().note(f"{hidden} values are not shown in the view {view.value}; the page lists them by field")
 

@@ -7,11 +7,22 @@
   const kinds = document.querySelectorAll("button[data-kind]"), hiddenKinds = new Set();
   document.getElementById("tools").hidden = false;
 
+  let marks = [], at = -1;
+
+  // Enter goes to the next mark, Shift and Enter to the one before.
+  function jump(by) {
+    if (!marks.length) return;
+    at = (at + by + marks.length) % marks.length;
+    marks[at].startContainer.parentElement.scrollIntoView({ block: "center" });
+  }
+
   function words() { return box.value.normalize("NFC").toLowerCase().split(/\s+/).filter(Boolean); }
 
   function mark(found, wanted) {
     if (!window.CSS || !CSS.highlights) return;
     CSS.highlights.delete("found");
+    marks = [];
+    at = -1;
     if (!wanted.length) return;
     const ranges = [];
     for (const entry of found) {
@@ -20,16 +31,17 @@
         const text = node.data.toLowerCase();
         if (text.length !== node.data.length) continue;
         for (const word of wanted) {
-          for (let at = text.indexOf(word); at >= 0 && ranges.length < 2000; at = text.indexOf(word, at + word.length)) {
+          for (let from = text.indexOf(word); from >= 0 && ranges.length < 2000; from = text.indexOf(word, from + word.length)) {
             const range = new Range();
-            range.setStart(node, at);
-            range.setEnd(node, at + word.length);
+            range.setStart(node, from);
+            range.setEnd(node, from + word.length);
             ranges.push(range);
           }
         }
       }
     }
     CSS.highlights.set("found", new Highlight(...ranges));
+    marks = ranges;
   }
 
   function apply() {
@@ -60,6 +72,7 @@
   document.getElementById("close").addEventListener("click", () => fold(false));
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && document.activeElement !== box) { event.preventDefault(); box.focus(); }
+    if (event.key === "Enter" && document.activeElement === box) jump(event.shiftKey ? -1 : 1);
     if (event.key === "Escape" && document.activeElement === box) { box.value = ""; apply(); }
   });
   window.addEventListener("hashchange", () => {

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from qiju.errors import IdConflict, NotFound, StorageFailed, UsageError
+from qiju.errors import IdConflict, NotFound, Refused, StorageFailed, UsageError
 from qiju.jsontext import canonical, digest
+from qiju.trajectory.types import TrajectoryQuery
 from qiju.transcripts.atif_read import read_atif
 from qiju.transcripts.claude import EVENTS, STATES, read_claude
 from qiju.transcripts.codex import FRAMES, ITEMS, read_codex
@@ -81,10 +82,27 @@ def take_in(
     identify = keyed_identity(store.store.key("transcript"))
     for file in _files(path, kind, taken.report):
         for batch in _batches(READERS[kind](file, taken.report, identify=identify)):
+            if kind == "atif":
+                _refuse_own_export(store, batch[0])
             _store(store, batch, taken, identify, file.name)
             if step is not None:
                 step(len(batch))
     return taken
+
+
+def _refuse_own_export(store: SqliteTrajectoryStore, first: TrajectoryDraft) -> None:
+    """An ATIF document that Qiju wrote of a session the store still holds says nothing new: it would stand in the
+    session a second time, under other ids."""
+    data = first.payload.get("data")
+    extra = data.get("extra") if isinstance(data, dict) else None
+    if first.payload.get("type") != "atif_document" or not isinstance(extra, dict) or "qiju" not in extra:
+        return
+    held = store.select(store.cut(), TrajectoryQuery(session_id=first.session_id), 0, 1)
+    if held and not held[0].record_id.startswith("atif:"):
+        raise Refused(
+            "the document was exported from a session that this store holds already",
+            hint="to have the facts as they were, use 'qiju trajectory reimport' with a canonical export",
+        )
 
 
 def _batches(drafts: Iterable[TrajectoryDraft]) -> Iterator[list[TrajectoryDraft]]:
