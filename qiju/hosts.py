@@ -121,7 +121,8 @@ HOSTS: tuple[Host, ...] = (
             events=(("session-start", "SessionStart"),),
             layout="groups",
             answer="claude",
-            note="Codex asks once whether to trust a new hook, and loads a project's hooks only in trusted projects",
+            note="Codex asks whether to trust a new hook and loads a project's hooks only in trusted projects;"
+            " older releases need `codex_hooks = true` under `[features]`",
         ),
         leftovers=(
             Leftover("block", "project", "AGENTS.md", BLOCK),

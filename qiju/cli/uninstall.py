@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from qiju import hosts, place
+from qiju import hosts, place, storekey
 from qiju.cli.context import Context, current
 from qiju.cli.setting_up import check_path, count, finish, open_database, user_level, worktree_here
 from qiju.cli.update import scan_roots
@@ -160,10 +160,11 @@ def _purge(context: Context, *, dry_run: bool, keep_backup: bool) -> dict[str, A
 
 
 def _last_backup(context: Context) -> Path:
+    """One file with every record, and the store key beside it: the purge deletes both originals."""
     from qiju.keeping.backup import backup
 
     with Store.open(context.home) as store:
-        return Path(backup(store, None).path)
+        return backup(store, with_key=storekey.path(context.home).exists()).path
 
 
 def _text(value: dict[str, Any]) -> str:

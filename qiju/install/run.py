@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from qiju.db import Database
 from qiju.errors import StorageFailed
 from qiju.install.leftovers import plan_engine
 from qiju.install.plan import Applied, Note, Plan, Step, apply, deepest_first
@@ -20,6 +19,9 @@ from qiju.install.removal import RECORDS_STAY, Removal, plan_project_removal, pl
 from qiju.install.setup import Setup, describe, plan_setup
 from qiju.install.skillfiles import Place
 from qiju.registry import Registry
+
+if TYPE_CHECKING:
+    from qiju.db import Database
 
 
 @dataclass

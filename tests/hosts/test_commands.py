@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import pytest
 
 from qiju import hosts, place, skills
 from qiju.cli import frame
+from qiju.db import Database
 from qiju.install import purge
 from tests.hosts.conftest import make_repository, tree
 
@@ -56,21 +56,6 @@ class Shell:
 @pytest.fixture
 def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
     return Shell(tmp_path.resolve(), capsys, monkeypatch)
-
-
-@pytest.fixture
-def backup(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Stands in for the last backup where only the order of things matters."""
-    from qiju.cli import uninstall
-
-    def last(context: Any) -> Path:
-        target: Path = context.home / "backups" / "last.db"
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes((context.home / "qiju.db").read_bytes())
-        return target
-
-    monkeypatch.setattr(uninstall, "_last_backup", last)
-    return last
 
 
 def test_init_reports_each_host_in_the_predecessors_shape(shell: Shell) -> None:
@@ -261,15 +246,29 @@ def test_yes_alone_purges_nothing(shell: Shell) -> None:
     assert (shell.home / "qiju.db").exists()
 
 
-def test_a_purge_keeps_a_last_backup_and_every_file_it_does_not_know(shell: Shell, backup: Callable[..., Any]) -> None:
-    shell("init", "--host", "claude")
+def test_a_purge_keeps_a_last_backup_and_every_file_it_does_not_know(shell: Shell) -> None:
+    """The record is gone from the store and comes back from the backup."""
+    shell("init", "--host", "claude", "--project", "demo")
+    body = shell.root / "r.json"
+    body.write_text(json.dumps({"title": "precious", "body_md": "b" * 50}), encoding="utf-8")
+    assert shell("log", "--source", "agent", "--body", str(body)).code == 0
     (shell.home / "notes.txt").write_text("mine", encoding="utf-8")
     (shell.home / "archive").mkdir()
-    result = shell("uninstall", "--purge-data", "--no-scan-projects", stdin="yes\n")
+    result = shell("uninstall", "--purge-data", "--no-scan-projects", "--json", stdin="yes\n")
     assert result.code == 0
     assert "a last backup is kept" in result.err
-    left = {path.relative_to(shell.home).as_posix() for path in shell.home.rglob("*")}
-    assert left == {"notes.txt", "backups", "backups/last.db"}
+    assert {path.name for path in shell.home.iterdir()} == {"notes.txt", "backups"}
+    kept = Path(result.json["purged"]["backup"])
+    with Database.open_for_reading(kept) as db:
+        assert db.value("SELECT title FROM record") == "precious"
+
+
+def test_a_backup_that_fails_keeps_the_records(shell: Shell) -> None:
+    shell("init", "--host", "claude")
+    (shell.home / "backups").write_text("in the way", encoding="utf-8")
+    result = shell("uninstall", "--purge-data", "--yes", "--no-scan-projects")
+    assert result.code != 0
+    assert (shell.home / "qiju.db").exists()
 
 
 def test_a_purge_without_backup_removes_the_old_ones_too(shell: Shell) -> None:
