@@ -185,8 +185,11 @@ def _carry_out(step: Step, applied: Applied) -> None:
             _remove_if_empty(folder)
         raise
     if step.row is not None:
-        folders = dict.fromkeys([*made_for(step.row), *made])
-        detail = {**step.row.detail, "made": [str(each) for each in folders]}
+        detail = step.row.detail
+        # Who made the folders of a file that was there before, and is no row yet, nobody knows.
+        if step.before is None or "made" in detail:
+            folders = dict.fromkeys([*made_for(step.row), *made])
+            detail = {**detail, "made": [str(each) for each in folders]}
         applied.rows.append(step.row._replace(sha256=digest(step.after), detail=detail))
 
 

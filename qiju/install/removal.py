@@ -147,6 +147,12 @@ def _plan_folder(folder: Path, removal: Removal) -> None:
     content = look(short)
     if content == b"":
         plan.steps.append(Step(short, "leftover", b"", None, "remove the predecessor's empty file"))
+    copies = [name for name in _entries(folder) if name.startswith("config.json.bak.")]
+    for copy in copies:
+        old = look(folder / copy)
+        if isinstance(old, bytes) and b'"qiju_home"' in old:
+            step = Step(folder / copy, "leftover", old, None, "remove the predecessor's copy of its marker")
+            plan.steps.append(step)
     staging = folder / STAGING_FOLDER
     drafts = _entries(staging)
     if drafts == [".gitignore"]:
@@ -155,11 +161,10 @@ def _plan_folder(folder: Path, removal: Removal) -> None:
             plan.steps.append(Step(staging / ".gitignore", "staging", ignore, None, "remove the staging folder"))
         drafts = []
     removal.preserved += [(staging / name, "a draft that was not logged yet") for name in drafts if name[0] != "."]
-    others = [name for name in _entries(folder) if name not in ("config.json", STAGING_FOLDER)]
+    going = {step.path.name for step in plan.steps if step.path.parent == folder}
+    others = [name for name in _entries(folder) if name not in {"config.json", STAGING_FOLDER, *going}]
     removal.preserved += [
-        (folder / name, RECORDS_STAY if name.endswith((".jsonl", ".db")) else "not the installer's")
-        for name in others
-        if not (name == "short.jsonl" and content == b"")
+        (folder / name, RECORDS_STAY if name.endswith((".jsonl", ".db")) else "not the installer's") for name in others
     ]
 
 

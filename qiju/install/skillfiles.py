@@ -183,6 +183,9 @@ def _plan_removal(file: SkillFile, place: Place, plan: Plan) -> None:
     plan.steps.append(Step(file.path, "skill", file.found, None, "remove the skill"))
     plan.made.append(file.path.parent)
     plan.made += made_for(row)
+    if row is None or "made" not in row.detail:
+        # The predecessor's, or a clone's: its folders go, too, when nothing else is in them.
+        plan.made += [folder for folder in file.path.parents[1:3] if folder not in (place.root, place.user_home)]
 
 
 def belongs(path: Path, place: Place) -> bool:

@@ -289,6 +289,27 @@ def test_leftovers_go_only_while_they_are_the_predecessors(bench: Bench, monkeyp
     assert {str(rule), str(old)} <= {each["path"] for each in report.value["preserved"]}
 
 
+def test_a_project_of_the_predecessor_is_cleaned_to_the_last_folder(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its skills are known by digest, its marker copies by their words; which folders it made, nobody knows."""
+    before = tree(bench.root)
+    text = b"---\nname: qiju-log\n---\nqiju log\n"
+    monkeypatch.setattr(skills, "_predecessor", lambda: {"qiju-log": [skills.sha256(text).hexdigest()]})
+    bench.skill().parent.mkdir(parents=True)
+    bench.skill().write_bytes(text)
+    folder = bench.root / ".qiju"
+    folder.mkdir()
+    marker = {"schema_version": 1, "project": "p", "qiju_home": "/h", "enabled_agents": ["claude"]}
+    for name in ("config.json", "config.json.bak.2026-01-01T000000"):
+        (folder / name).write_text(json.dumps(marker), encoding="utf-8")
+    (folder / "short.jsonl").write_bytes(b"")
+    bench.update("all", bench.root)
+    assert bench.skill().read_bytes() == skills.installed("qiju-log")
+    bench.uninstall()
+    assert tree(bench.root) == before
+
+
 def test_the_predecessors_program_goes_but_nothing_that_only_has_its_name(bench: Bench, tmp_path: Path) -> None:
     bin_folder, engine = tmp_path.resolve() / "bin", bench.user_home / ".qiju" / "qiju"
     bin_folder.mkdir()
