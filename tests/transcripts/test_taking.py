@@ -13,7 +13,7 @@ from qiju.trajectory.types import PrivacyView, RecordKind
 from qiju.transcripts import taking
 from qiju.transcripts.taking import looks_like, take_in
 
-TOKEN = "gh" + "p_" + "Zx81kQm2" * 4 + "Lp3d"
+TOKEN = "gh" + "p_" + "Zx81kQm2Vb7NcR4sTy60WfLp3dHg5JaE9uXo"
 
 
 @pytest.fixture
