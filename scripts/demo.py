@@ -41,7 +41,8 @@ def main() -> None:
         home, project, elsewhere = place / "home", place / "orders-service", place / "elsewhere"
         for folder in (project, elsewhere):
             folder.mkdir()
-        (project / ".git").mkdir()  # enough to be the top of a repository
+        for part in ("objects", "refs"):  # enough to be the top of a Git repository, on a machine without Git, too
+            (project / ".git" / part).mkdir(parents=True)
         (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
         env = {k: v for k, v in os.environ.items() if not k.startswith("QIJU_")}
         env.update(QIJU_HOME=str(home), NO_COLOR="1")

@@ -24,6 +24,13 @@ class Done(NamedTuple):
         return json.loads(self.out)
 
 
+def make_repository(folder: Path) -> None:
+    """As much of a Git repository as Qiju looks for."""
+    for name in ("objects", "refs"):
+        (folder / ".git" / name).mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+
+
 class Place:
     """HOME, QIJU_HOME and a project below one temporary folder; `run` calls the program there."""
 
@@ -32,9 +39,8 @@ class Place:
         self.user = folder / "user"
         self.home = folder / "store"
         self.project = folder / "proj"
-        for each in (self.user, self.project / ".git"):
-            each.mkdir(parents=True)
-        (self.project / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+        self.user.mkdir(parents=True)
+        make_repository(self.project)
         kept = ("PATH", "SYSTEMROOT", "TEMP", "TMP", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH")
         self.env = {name: os.environ[name] for name in kept if name in os.environ}
         self.env |= {"HOME": str(self.user), "USERPROFILE": str(self.user), "QIJU_HOME": str(self.home), "TZ": "UTC"}
