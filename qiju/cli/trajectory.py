@@ -79,7 +79,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only report what would 
 def sessions(
     source: Source = None,
     selector: Selector = "trajectory",
-    view: View = "redacted_public",
+    view: View = "raw_private",  # an id is listed to be used: a scrubbed one would find nothing
     json: AsJson = False,
 ) -> None:
     """List the sessions, in order of their first record."""
@@ -159,8 +159,9 @@ def export(
     selector: Selector = "trajectory",
 ) -> None:
     """Export a snapshot as JSON, its losses declared; a file is replaced whole or left as it was."""
-    from qiju.files import FileReplacement
+    from qiju.files import FileReplacement, refuse_target
     from qiju.trajectory.exporter import CanonicalTrajectoryExporter
+    from qiju.trajectory.store import store_files
 
     query = _query(session, run, work_item, kind, after, None)
     exporter = EXPORTERS.get(format, CanonicalTrajectoryExporter)()
@@ -170,12 +171,14 @@ def export(
             made = exporter.export_stream(reader, query, sys.stdout.buffer, view=PrivacyView(view))
             sys.stdout.buffer.flush()
         else:
+            # Whatever the source is, the store of this home is no target.
+            refuse_target(_path(output), protected=store_files(current().home))
             made = exporter.export_file(reader, query, _path(output), view=PrivacyView(view))
     text = jsontext.line(made.to_dict())
     if receipt is None:
         print(text, file=sys.stderr)
     else:
-        with FileReplacement(_path(receipt)) as file:
+        with FileReplacement(_path(receipt), protected=store_files(current().home)) as file:
             file.write(text.encode() + b"\n")
 
 

@@ -90,6 +90,10 @@ class HistorySource:
     def provenance(self) -> dict[str, jsontext.JsonValue]:
         return {"source": self._source, "source_id": self.source_id}
 
+    @property
+    def protected_paths(self) -> tuple[Path, ...]:
+        return tuple(path for path, _stamp in self._files)
+
     def close(self) -> None:
         if self._index is not None:
             self._index.close()

@@ -239,6 +239,10 @@ class JournalTrajectoryStore:
     def provenance(self) -> dict[str, jsontext.JsonValue]:
         return {"source": "journal", "source_id": self.source_id}
 
+    @property
+    def protected_paths(self) -> tuple[Path, ...]:
+        return (self.path, _beside(self.path, ".lock"), _beside(self.path, ".index"))
+
     def close(self) -> None:
         """Release file, index and lock; safe to call twice."""
         if self._index is not None:

@@ -213,9 +213,7 @@ class SqliteTrajectoryStore:
 
     @property
     def protected_paths(self) -> tuple[Path, ...]:
-        database = database_path(self.store.home)
-        beside = tuple(database.with_name(database.name + suffix) for suffix in ("-wal", "-shm"))
-        return (database, *beside, storekey.path(self.store.home))
+        return store_files(self.store.home)
 
     def close(self) -> None:
         if self._owned:
@@ -228,6 +226,13 @@ class SqliteTrajectoryStore:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def store_files(home: Path) -> tuple[Path, ...]:
+    """The files of a home that no export may replace."""
+    database = database_path(home)
+    beside = tuple(database.with_name(database.name + suffix) for suffix in ("-wal", "-shm"))
+    return (database, *beside, storekey.path(home))
 
 
 class _TakenBack(Exception):
