@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from qiju.errors import NotFound, Refused, StorageFailed, UsageError
+from qiju.errors import NotFound, Refused, StorageFailed
 
 TEMPORARY_MARK = ".qiju-tmp-"
 ABANDONED_AFTER = 3600.0  # seconds without a write after which a temporary file has no living owner
@@ -29,12 +29,12 @@ RENAME_ATTEMPTS = 20  # Windows refuses to replace a file that a virus scanner o
 
 
 def refuse_target(target: Path, *, protected: Iterable[Path] = (), folder: bool = False) -> None:
-    """Raise when `target` may not be replaced: empty, a symlink, the wrong kind, inside no folder, or protected.
+    """Raise when `target` may not be replaced: a symlink, the wrong kind, inside no folder, or protected.
 
-    Raises `UsageError` for an empty path, `NotFound` for a missing parent, `Refused` for everything else.
+    Raises `NotFound` for a missing parent, `Refused` for everything else.
     """
     if not target.name:
-        raise UsageError(f"the output path '{target}' names no file", hint="give the path of a file to write")
+        raise Refused(f"the output path {target} is a folder that has no name here", hint="name a file inside it")
     try:
         mode = target.lstat().st_mode
     except FileNotFoundError:

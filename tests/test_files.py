@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from qiju.errors import NotFound, QijuError, Refused, StorageFailed, UsageError
+from qiju.errors import NotFound, QijuError, Refused, StorageFailed
 from qiju.files import (
     ABANDONED_AFTER,
     FileReplacement,
@@ -76,12 +76,12 @@ def test_a_disk_error_names_the_target_and_not_the_temporary_file(tmp_path: Path
     assert names(tmp_path) == []
 
 
-def test_folders_missing_parents_and_empty_names_are_refused_by_name(tmp_path: Path) -> None:
+def test_folders_missing_parents_and_nameless_paths_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="is a folder"):
         refuse_target(tmp_path)
     with pytest.raises(NotFound, match="does not exist"):
         refuse_target(tmp_path / "no" / "such")
-    with pytest.raises(UsageError):
+    with pytest.raises(Refused, match="no name"):
         refuse_target(Path())
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(Refused, match="is a file"):

@@ -61,6 +61,8 @@ def checkpoint(db: Database) -> dict[str, Any]:
 
 def compact(db: Database, dry_run: bool) -> dict[str, Any]:
     """Merge the indexes, refresh the planner's statistics and VACUUM. Sizes in bytes; `free` can be won by VACUUM."""
+    if not dry_run:
+        checkpoint(db)  # sizes tell nothing while the pages are still in the WAL
     page, free = int(db.value("PRAGMA page_size")), int(db.value("PRAGMA freelist_count"))
     path = db.path
     before = _size(path)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from qiju import archive, jsontext, render
 from qiju.errors import CursorRejected, StoreBusy, UsageError
 from qiju.files import FileReplacement, FolderReplacement, PathReplacement
-from qiju.keeping import dataset, public_copy
+from qiju.keeping import dataset
 from qiju.keeping.selection import Change, Changed, Selection
 from qiju.keeping.viewing import Viewer
 from qiju.query import Query
@@ -284,6 +284,8 @@ def _single_file(path: Path, selection: Selection, request: Request, viewer: Vie
     if request.format == "parquet":
         count = archive.write(path, rows, view=viewer.view).rows
     else:
+        from qiju.keeping import public_copy
+
         about = {
             "made_by": "qiju export --format sqlite",
             "privacy_view": viewer.view,
