@@ -13,14 +13,14 @@ import re
 from typing import NamedTuple
 
 from qiju.errors import InvalidRecord
-from qiju.jsontext import JsonValue
+from qiju.jsontext import JsonValue, ordered, parse
 from qiju.keeping.collate import Candidate, pack
 from qiju.legacy import Draft, Problem
 from qiju.legacy.kedu import rebrand_object, rebrand_text
 from qiju.place.slug import slugify
 from qiju.record import Record, parse_ts, valid_id
 
-_FIELD = re.compile(r"([a-z_]+)(?:\[(\d+)\])?\Z")
+_PATH = re.compile(r"\.?([^\s.\[\]\"]+)|\[(\d+)\]|\[(\"(?:[^\"\\]|\\.)*\")\]")
 _UNFIT = re.compile(r"[\s\x00-\x1f\x7f]+")
 
 
@@ -102,11 +102,26 @@ def relocate(value: dict[str, JsonValue]) -> tuple[int, int]:
     return placed, lost
 
 
-def _text_at(value: dict[str, JsonValue], field: str) -> str:
-    match = _FIELD.match(field)
-    item = value.get(match[1]) if match else None
-    if match and match[2] is not None:
-        item = item[int(match[2])] if isinstance(item, list) and int(match[2]) < len(item) else None
+def _text_at(value: JsonValue, path: str) -> str:
+    """The string at a redaction entry's path, or '' when there is none: `a.b[2]`, `a["odd.key"]`, a key `a.~key[1]`."""
+    at, item = 0, value
+    while at < len(path):
+        match = _PATH.match(path, at)
+        if match is None:
+            return ""
+        at = match.end()
+        plain, index, quoted = match[1], match[2], match[3]
+        if plain == "~key":
+            number = _PATH.match(path, at)
+            if not isinstance(item, dict) or number is None or number[2] is None or number.end() != len(path):
+                return ""
+            keys = ordered(item)
+            return keys[int(number[2])] if int(number[2]) < len(keys) else ""
+        if index is not None:
+            item = item[int(index)] if isinstance(item, list) and int(index) < len(item) else None
+        else:
+            key = plain if quoted is None else parse(quoted, name="path")
+            item = item.get(str(key)) if isinstance(item, dict) else None
     return item if isinstance(item, str) else ""
 
 

@@ -92,6 +92,14 @@ class Report:
 
 def verify(store: Store, *, quick: bool = False, step: Step | None = None) -> Report:
     """Check everything; a check that cannot be carried out is a fault and does not stop the others."""
+    report = verify_database(store, quick=quick, step=step)
+    _guarded("archive", lambda: _archive(store, report), report)
+    _guarded("spool", lambda: _spool(store, report), report)
+    return report
+
+
+def verify_database(store: Store, *, quick: bool = False, step: Step | None = None) -> Report:
+    """Check the database alone: a copy somewhere has no archive and no spool of its own."""
     report = Report(quick=quick)
     advance = step or (lambda _: None)
     checks: list[tuple[str, Callable[[], None]]] = [
@@ -111,8 +119,6 @@ def verify(store: Store, *, quick: bool = False, step: Step | None = None) -> Re
         report.fault("database", "the database", str(error))
     if not quick:
         _guarded("indexes", lambda: _indexes(store.db, report), report)
-    _guarded("archive", lambda: _archive(store, report), report)
-    _guarded("spool", lambda: _spool(store, report), report)
     return report
 
 
@@ -291,6 +297,7 @@ def _references(db: Database, report: Report) -> None:
 def _indexes(db: Database, report: Report) -> None:
     # The connection is for reading; this statement counts as writing and writes nothing.
     connection = db.connection
+    before = db.value("PRAGMA query_only")
     connection.execute("PRAGMA query_only = OFF")
     try:
         for table in _SEARCH_TABLES:
@@ -302,7 +309,7 @@ def _indexes(db: Database, report: Report) -> None:
                     raise
                 report.fault("indexes", table, "does not agree with the records (qiju doctor --fix rebuilds it)")
     finally:
-        connection.execute("PRAGMA query_only = ON")
+        connection.execute(f"PRAGMA query_only = {before}")
 
 
 def _archive(store: Store, report: Report) -> None:
