@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(
     r"pass(?:word|wd|phrase|code|wrd|wort|key)?|p?s?wd(?![a-z])|pw(?![a-z])|psk|secret|tokens?|api[-_ ]?keys?|key(?![a-z])|keys(?=[_\"'])"
-    r"|cred(?:ential)?s?|jwt|(?<![a-z])pat(?![a-z])|bearer|auth(?!or|en)|signature|(?<![a-z])sig(?![a-z])|webhook"
+    r"|cred(?:ential)?s?|jwt|pat(?![a-z])|bearer|auth(?!or|en)|signature|(?<![a-z])sig(?![a-z])|webhook"
     r"|cookie|session[-_]?id|sess(?![a-z])|(?<![a-z])sid(?![a-z])|dsn|totp|mnemonic|seed|salt|kennwort|contrase|senha|wachtwoord|has[l\u0142]o|mot de passe"
     r"|(?<![a-z])mdp|(?<![a-z])clave|parola|(?<![a-z])sifre|\u015fifre|l\u00f6senord|salasana|connection[-_ ]?string|connstr|csrf|xsrf|(?<![a-z])sas(?![a-z])|pepper|nonce"
 )
@@ -49,7 +49,8 @@ _SEP = re.compile(
     | (?P<typed> \s? : \s? [A-Za-z_][\w.\[\], |?]{0,40} \s? = \s? )               # name: str = value
     | (?P<set>  \s? [\x22'`\])*]{0,4} \s? (?:=>|:=|\+=|\?=|={1,3}|:{1,2}|\uff1a|\uff1d|->|\u2192|%3[dD]|%3[aA]) [ \t]{0,16} (?:[|>]-?\n[ \t]{1,16})? (?:[A-Z][A-Za-z]{2,12}[ ](?=\S{12}))? )
     | (?P<prose> \s (?:[a-z'(][A-Za-z0-9'()/-]{0,20}[, ]{1,2}){0,7}? (?:is|was|are|to|as|with|becomes|equals|now|ist|es|est|\u00e8|=|:) (?:\s(?:now|still|currently|set\sto|just|just\sset\sto))? [:\s] \s{0,2} )
-    | (?P<gap>  [\s]{1,3} (?:[(=:|-]{1,2}\s{0,2})? | \s?[/|]\s? )
+    | (?P<flag> \s{1,2}--(?:body|value|secret-string|string-value|plaintext|data)[ =]{1,2} )
+    | (?P<gap>  [ \t]{1,24} (?:[(=:|-]{1,2}\s{0,2})? | \s{1,3} | \s?[/|]\s? )
     """,
     re.VERBOSE | re.ASCII,
 )
@@ -74,9 +75,10 @@ def find(twin: str, low: str) -> list[Finding]:
         start, end = _complete(twin, at, match.end())
         done = end
         strong = names.strength(twin[start:end])
-        if strong == names.NONE:
+        if strong <= names.WEAK:
             # `api key` and `access key` are names although written in two words.
-            strong, done = _two_words(twin, start, end, done)
+            pair, done = _two_words(twin, start, end, done)
+            strong = max(strong, pair)
             if strong == names.NONE:
                 continue
         hit = _beside(twin, start, end, strong)
@@ -135,9 +137,16 @@ def _complete(twin: str, start: int, end: int) -> tuple[int, int]:
     return start, tail.end() if tail else end
 
 
+_WORD_BEFORE = re.compile(r"([A-Za-z]{2,20})[ -]\Z")
+
+
 def _two_words(twin: str, start: int, end: int, done: int) -> tuple[int, int]:
+    """`admin key`, `access token`: a name of two words in prose."""
     if " " in twin[start:end]:
         return names.strength(twin[start:end].replace(" ", "_")), done
+    before = _WORD_BEFORE.search(twin, max(0, start - 24), start)
+    if before is not None and before[1].lower() in names.VENDOR_KEYS:
+        return names.strength(f"{before[1]}_{twin[start:end]}"), done
     return names.NONE, done
 
 

@@ -19,6 +19,7 @@ _BEGIN = re.compile(r"-{4,5} ?BEGIN (?:[A-Z0-9 ]{0,24})PRIVATE (?:KEY|KEY BLOCK)
 _END = re.compile(r"-{4,5} ?END (?:[A-Z0-9 ]{0,24})PRIVATE (?:KEY|KEY BLOCK)(?: BLOCK)? ?-{0,5}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{4,20000}={0,3}")
 _HEADER_ROW = re.compile(r"[^\n:]{0,48}?\b(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID|Key-Type)\s?:")
+_ONE_LINE = re.compile(r"(?:[ \t]{0,3}[A-Za-z0-9+/=]{16,80}){1,200}")
 _ROWS = 800
 
 
@@ -33,21 +34,24 @@ def find(twin: str, low: str) -> list[Finding]:
     return out
 
 
+_WRAP = " \t\r\"'`\\+,;|).<>*"
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
 def _row_data(line: str, offset: int, expect_long: bool) -> tuple[int, int] | None:
     """The base64 run of a row: the last run of the line, with nothing but wrapping behind it."""
-    best: tuple[int, int] | None = None
-    for match in _BASE64.finditer(line):
-        best = match.span()
-    if best is None:
+    body = line.rstrip(_WRAP)
+    unpadded = body.rstrip("=")
+    start = len(unpadded.rstrip(_ALPHABET))
+    # A plus sign in front is a diff's or a concatenation's, not data.
+    while start < len(unpadded) and unpadded[start] == "+" and start <= len(line) - len(line.lstrip(_WRAP)):
+        start += 1
+    if len(unpadded) - start < (40 if expect_long else 2):
         return None
-    if line[best[1] :].strip(" \t\r\"'`\\+,;|).<>*"):
-        return None
-    before = line[best[0] - 1 : best[0]]
+    before = line[start - 1 : start]
     if before and before not in " \t\"'`+->|:#,*(=" and before.isascii():
         return None
-    if best[1] - best[0] < (40 if expect_long else 2):
-        return None
-    return offset + best[0], offset + best[1]
+    return offset + start, offset + len(body)
 
 
 def _private_keys(twin: str) -> list[Finding]:
@@ -55,25 +59,35 @@ def _private_keys(twin: str) -> list[Finding]:
 
     out: list[Finding] = []
     at = 0
+    tails = [match.span() for match in _END.finditer(twin)]
     while True:
         head = _BEGIN.search(twin, at)
         if head is None:
             break
-        end = _walk(twin, head.end())
+        end = _walk(twin, head.end(), tails)
         if end > head.end():
             out.append(Finding("private-key", "private_key", head.start(), end, "high"))
         at = max(end, head.end())
     # Rows whose beginning was cut off: walk up from an END line that no block above has claimed.
-    for tail in _END.finditer(twin):
-        if any(f.start <= tail.start() < f.end for f in out):
+    ends = {one.end for one in out}
+    for begin, stop in tails:
+        if stop in ends:
             continue
-        start = _walk_up(twin, tail.start())
-        if start < tail.start():
-            out.append(Finding("private-key", "private_key", start, tail.end(), "high"))
+        start = _walk_up(twin, begin)
+        if start < begin:
+            out.append(Finding("private-key", "private_key", start, stop, "high"))
     return out
 
 
-def _walk(twin: str, at: int) -> int:
+def _tail_in(tails: list[tuple[int, int]], at: int, stop: int) -> tuple[int, int] | None:
+    """The first END line that lies in `[at, stop)`."""
+    from bisect import bisect_left
+
+    index = bisect_left(tails, (at, 0))
+    return tails[index] if index < len(tails) and tails[index][0] < stop else None
+
+
+def _walk(twin: str, at: int, tails: list[tuple[int, int]]) -> int:
     """Where the private key that begins behind the header at `at` ends; `at` itself when no row follows."""
     end = at
     rows = 0
@@ -83,11 +97,11 @@ def _walk(twin: str, at: int) -> int:
         stop = twin.find("\n", at, at + 24000)
         if stop < 0:
             stop = min(size, at + 24000)
-        tail = _END.search(twin, at, stop)
+        tail = _tail_in(tails, at, stop)
         if tail is not None:
-            between = _BASE64.search(twin, at, tail.start())
+            between = _BASE64.search(twin, at, tail[0])
             if rows or (between and between.end() - between.start() >= 16):
-                return tail.end()
+                return tail[1]
             return end
         line = twin[at:stop]
         bare = line.strip(" \t\r\"'`\\+,;|)#>*-")
@@ -95,19 +109,19 @@ def _walk(twin: str, at: int) -> int:
         if data is not None:
             length = data[1] - data[0]
             short = length < 16 or (rows and width and length < width - 2)
-            if length < 16 and twin[data[1] - 1] != "=" and not _END.search(twin, stop, stop + 120):
+            if length < 16 and twin[data[1] - 1] != "=" and not _tail_in(tails, stop, stop + 120):
                 return end
-            if rows == 0 and length < 24 and not _END.search(twin, stop, stop + 120):
+            if rows == 0 and length < 24 and not _tail_in(tails, stop, stop + 120):
                 return end
             end = data[1]
             rows += 1
             width = max(width, length)
-            if short and not _END.search(twin, stop, stop + 120) and not _continues(twin, stop):
+            if short and not _tail_in(tails, stop, stop + 120) and not _continues(twin, stop):
                 return end
         elif bare and not _HEADER_ROW.match(line) and not (rows == 0 and bare.isdigit()):
             if rows == 0:
                 # The whole key on the header's line, parted by blanks.
-                run = re.compile(r"(?:[ \t]{0,3}[A-Za-z0-9+/=]{16,80}){1,200}").match(twin, at)
+                run = _ONE_LINE.match(twin, at)
                 if run is not None and run.end() - run.start() >= 40:
                     return run.end()
             return end

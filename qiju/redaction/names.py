@@ -67,6 +67,11 @@ VENDOR_KEYS = frozenset(
 )
 
 
+# Names written without any separator: `sharedaccesskey`, `dbpassword`.
+_PASSWORD_ENDS = ("password", "passwd", "passphrase")
+_SECRET_ENDS = ("secret", "apikey", "accesskey", "secretkey", "privatekey", "authkey", "token", "accountkey", "masterkey")
+
+
 def words(name: str) -> list[str]:
     return [w.lower() for w in _SPLIT.findall(name)]
 
@@ -85,6 +90,8 @@ def strength(name: str) -> int:
             break
     last = parts[-1]
     before = parts[-2] if len(parts) > 1 else ""
+    if before.isdigit() and len(parts) > 2:
+        before = parts[-3] + before  # `s3 key` is one word and a number
     joined = before + last
     if last in PASSWORDS or joined in PASSWORDS:
         if before in MEASURES or before in ("by", "bypass"):
@@ -105,11 +112,18 @@ def strength(name: str) -> int:
     if last in SECRETS or joined in SECRETS:
         if last in ("token", "tokens", "nonce") and any(p in MEASURES for p in parts[:-1]):
             return NONE
-        if last in ("seed", "salt", "nonce", "auth", "signature", "pepper", "cookie", "sid", "sig"):
+        if last == "signature":
+            # Signatures of code, of functions and of messages are public; those of requests are not.
+            return TOKEN if before in ("access", "amz", "goog", "hmac", "webhook", "request", "sas") else NONE
+        if last in ("seed", "salt", "nonce", "auth", "pepper", "cookie", "sid", "sig"):
             return WEAK if not before else TOKEN
         if before in MEASURES:
             return NONE
         return TOKEN
+    if last.endswith(_PASSWORD_ENDS):
+        return PASSWORD
+    if last.endswith(_SECRET_ENDS):
+        return NONE if before in MEASURES else TOKEN
     if last in SECRETS_MANY:
         return NONE if any(p in MEASURES for p in parts[:-1]) else WEAK
     return NONE

@@ -26,6 +26,7 @@ BEFORE: dict[str, frozenset[str]] = {
     "word": frozenset(_WORD),
     "ident": frozenset(_WORD + "_-"),
     "digits": frozenset(_WORD + "_.+-"),
+    "colon": frozenset(":"),
     "any": frozenset(),
 }
 CONFIDENCE = {"high": 3, "medium": 2, "low": 1}

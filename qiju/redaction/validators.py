@@ -96,7 +96,7 @@ def not_placeholder(value: str, twin: str, start: int, end: int) -> bool:
 
 def userinfo(value: str, twin: str, start: int, end: int) -> bool:
     """A password in a URL: anything that is no stand-in, no variable and no port."""
-    return not looks.placeholder(value) and not value.isdigit() or (value.isdigit() and len(value) > 5)
+    return len(value) >= 4 and not looks.placeholder(value) and (not value.isdigit() or len(value) > 5)
 
 
 def discord(value: str, twin: str, start: int, end: int) -> bool:
@@ -241,7 +241,8 @@ _IP_CONTEXT = (
 )
 _VERSION_CONTEXT = (
     r"(?:\bv|version\w*|ver\.?|release|build|driver|firmware|chrome|chromium|firefox|edge?|edg|safari|opera|opr|assembly\w*|upgrade[d]?"
-    r"|downgrade[d]?|bump(?:ed)?|section|chapter|figure|table|oid|==|>=|<=|~=|~>|!=|\^|-|_)[\s:=\"'(/]{0,3}$|[A-Za-z]/$|\d\s?->\s?$|->\s?$"
+    r"|downgrade[d]?|bump(?:ed)?|section|chapter|figure|table|oid|==|>=|<=|~=|~>|!=|\^|-|_)[\s:=\"'(/]{0,3}$|[A-Za-z]/$|->\s?$"
+    r"|(?:updat|upgrad|bump|patch|downgrad|rollback|roll|pin|releas)\w{0,4}\b[^\n]{0,30}?\b(?:to|from|at|of)\s$|\brfc ?\d{1,5},? (?:section )?$|\bv8 (?:is )?(?:at|to)\s$"
 )
 _WELL_KNOWN = frozenset("8.8.8.8 8.8.4.4 1.1.1.1 1.0.0.1 9.9.9.9 208.67.222.222 208.67.220.220 255.255.255.255 1.2.3.4 4.3.2.1".split())
 
@@ -256,8 +257,10 @@ def ipv4(value: str, twin: str, start: int, end: int) -> bool:
         return False
     if (a == 100 and 64 <= b <= 127) or (a == 198 and b in (18, 19)) or (a, b, c) in ((192, 0, 2), (192, 0, 0), (198, 51, 100), (203, 0, 113)):
         return False
-    if value in _WELL_KNOWN or near(_VERSION_CONTEXT, twin, start, 24):
+    if value in _WELL_KNOWN or len(set(parts)) == 1 or near(_VERSION_CONTEXT, twin, start, 44):
         return False
+    if parts[3] == 0 and re.match(r"/\d", twin[end : end + 2]):
+        return False  # a network, not a host
     if twin[end : end + 1] in ("-", "_", "+") or twin[end : end + 1].isalpha():
         return False
     if max(parts) <= 31 or (parts[1] == 0 and parts[2] == 0 and a < 100):
@@ -285,6 +288,10 @@ def phone_us(value: str, twin: str, start: int, end: int) -> bool:
     if digits[0] in "01" or digits[3] in "01":
         return False
     return value.startswith("(") or near(_PHONE, twin, start, 40)
+
+
+def phone_plain(value: str, twin: str, start: int, end: int) -> bool:
+    return len(set(value)) > 2 and not value.startswith("000")
 
 
 _COUNTRY = re.compile(
