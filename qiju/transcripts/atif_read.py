@@ -87,9 +87,9 @@ class _Document:
             yield from self.read(other, name if run is None else f"{run}/{name}", f"{inner}.")
 
     def step(self, step: JsonObject, run: str | None, place: str, calls: set[str]) -> Iterator[TrajectoryDraft]:
-        number, source = step.get("step_id"), step.get("source")
+        number, source = step.get("step_id"), text_of(step.get("source"))
         message = step.get("message", "")
-        if not isinstance(number, int) or source not in ROLES or not isinstance(source, str):
+        if not isinstance(number, int) or isinstance(number, bool) or source not in ROLES:
             raise self.bad(place, "needs `step_id` (a whole number) and `source` (user, agent or system)")
         if not isinstance(message, (str, list)):
             raise self.bad(f"{place}.message", "is neither text nor a list of parts")

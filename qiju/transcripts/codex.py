@@ -111,7 +111,7 @@ def _first_pass(path: Path, source: Source) -> bool:
             for whose, text in _texts(item):
                 source.ledger.note("text", f"{whose}\0{text.strip()}", line.number)
             for name in (text_of(item.get("call_id")), text_of(item.get("id"))):
-                if name and item.get("type") in CALLS:
+                if name and text_of(item.get("type")) in CALLS:
                     source.ledger.note("announced", name, line.number)
     return named
 

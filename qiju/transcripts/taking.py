@@ -20,7 +20,7 @@ from qiju.transcripts.claude import EVENTS, STATES, read_claude
 from qiju.transcripts.codex import FRAMES, ITEMS, read_codex
 from qiju.transcripts.lines import read_lines
 from qiju.transcripts.report import ImportReport
-from qiju.transcripts.source import Identify
+from qiju.transcripts.source import Identify, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,7 +188,7 @@ def looks_like(path: Path) -> str:
     for line in read_lines(path):
         entry = line.value
         if isinstance(entry, dict):
-            kind = entry.get("type")
+            kind = text_of(entry.get("type"))
             if (kind in FRAMES and isinstance(entry.get("payload"), dict)) or (kind in ITEMS and "uuid" not in entry):
                 return "codex"
             if entry.keys() & {"sessionId", "parentUuid", "leafUuid"} or kind in STATES or kind in EVENTS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -115,15 +116,23 @@ def test_a_folder_gives_its_transcripts_and_names_what_it_passes_over(claude, co
     write(codex.lines, "p/rollout.jsonl")
     write(["{}"], "p/history.jsonl")
     write(["{}"], "p/agent-a1.meta.json")
-    (tmp_path / "p" / "link.jsonl").symlink_to(tmp_path / "p" / "rollout.jsonl")
     taken = take_in(store, tmp_path / "p", "claude")
     assert taken.report.files == 2
     assert {record.run_id for record in all_records(store)} == {None, "a1"}
     assert taken.report.notes == [
-        "not read, a symbolic link: link.jsonl",
         "not read, a transcript of codex: rollout.jsonl",
         "not read, no transcripts by their names: 2 files",
     ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_links_inside_a_folder_are_named_and_not_followed(claude, write, store, tmp_path):
+    claude.user("x")
+    path = write(claude.lines, "p/a.jsonl")
+    (tmp_path / "p" / "link.jsonl").symlink_to(path)
+    taken = take_in(store, tmp_path / "p", "claude")
+    assert taken.report.files == 1
+    assert taken.report.notes == ["not read, a symbolic link: link.jsonl"]
 
 
 def test_a_file_alone_leaves_its_neighbours_and_names_them(claude, write, store):
@@ -149,7 +158,7 @@ def test_a_file_is_known_by_its_first_lines(claude, codex, write):
     claude.user("x")
     assert looks_like(write(claude.lines)) == "claude"
     assert looks_like(write(codex.lines)) == "codex"
-    assert looks_like(write(["nonsense", "{}"])) == ""
+    assert looks_like(write(["nonsense", "{}", '{"type": []}'])) == ""
     assert looks_like(write([{"type": "message", "role": "user", "content": []}])) == "codex"
 
 
