@@ -16,10 +16,6 @@ from qiju.views import REDACTED_PUBLIC, VIEWS
 
 _FILTERS = ("query", "match", "regex", "timeout", "project", "session", "tags", "since", "until", "source", "agent",
             "model", "model_effort", "tier")  # fmt: skip
-_NOT_HERE = {
-    "sort": None, "order": None, "limit": None, "page": False, "cursor": None, "count": False, "ids_only": False,
-    "fields": None, "snippet": False, "max_tokens": None, "explain": False,
-}  # fmt: skip
 
 
 def run(
@@ -45,7 +41,9 @@ def run(
     note = None if receipt is None else Path(receipt)
     if note is not None:
         refuse_target(note, protected=[*export.own_files(context.home), *([target] if target else [])])
-    asked = search.Given(**given, **_NOT_HERE, format="json", view=view)  # type: ignore[arg-type]
+    # What orders and cuts a search (sort, pages, fields) has no meaning here and stays unset.
+    unset: dict[str, object] = dict.fromkeys(search.Given._fields)
+    asked = search.Given(**{**unset, **given})  # type: ignore[arg-type]
     with _open(context, target) as store, Progress("exporting", color=not context.no_color) as step:
         query = search.query_of(context, store, asked)
         timeout = asked.timeout if asked.timeout is not None else context.config.search.timeout

@@ -190,6 +190,7 @@ records = st.builds(
     next_steps=texts,
     model=text,
     redactions=st.lists(st.dictionaries(text, json_values, max_size=3), max_size=2).map(tuple),
+    schema_version=st.integers(1, 9),
     extra=unknown_keys,
 )
 
