@@ -168,7 +168,7 @@ def test_pyarrow_is_loaded_only_when_a_file_is_touched() -> None:
 json_values = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers(-(10**17), 10**17)
+    | st.integers(-(10**16), 10**16)
     | st.sampled_from([Number("18446744073709551616"), Number("-9223372036854775809"), Number("1.50"), Number("1e400")])
     | text,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
