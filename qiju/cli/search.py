@@ -14,6 +14,7 @@ from qiju.cli.show import VIEWS, field_names, shown
 from qiju.errors import StoreDamaged, UsageError
 from qiju.jsontext import JsonValue, Number, line
 from qiju.query import BY_RELEVANCE, BY_SESSION, Filters, Query
+from qiju.record import fold
 from qiju.search import engine, pages
 from qiju.search.engine import Hit
 from qiju.store import Store
@@ -46,7 +47,7 @@ def run(context: Context, **options: object) -> int:
         raise UsageError(f"--limit must be at least 1, not {given.limit}", hint="leave it out to have all records")
     if given.max_tokens is not None and given.max_tokens < 1:
         raise UsageError(f"--max-tokens must be at least 1, not {given.max_tokens}", hint="such as --max-tokens 4000")
-    paged = given.page or given.count or given.cursor is not None
+    paged = given.page or given.total or given.cursor is not None
     with context.open_for_reading() as store, store.db.read() as connection:
         query = query_of(context, store, given)
         home_project = _home_project(context, store) if query.sort == BY_RELEVANCE else ""
@@ -73,7 +74,7 @@ def run(context: Context, **options: object) -> int:
                 binding,
                 token=given.cursor or "",
                 limit=given.limit or pages.PAGE,
-                count=given.count,
+                count=given.total,
                 timeout=timeout,
                 home_project=home_project,
                 fit=fit,
@@ -83,7 +84,7 @@ def run(context: Context, **options: object) -> int:
             for warning in page.warnings:
                 context.note(warning)
     if given.explain:
-        print(f"qiju search: {found.explanation}", file=sys.stderr)  # noqa: T201
+        print(f"qiju search: {found.explanation}", file=sys.stderr)
     return 0
 
 
@@ -110,7 +111,7 @@ class Given(NamedTuple):
     limit: int | None
     page: bool
     cursor: str | None
-    count: bool
+    total: bool
     format: str
     ids_only: bool
     fields: str | None
@@ -195,7 +196,7 @@ def _shape(given: Given, query: Query) -> _Shape:
 
             finder = snippet.Pattern(compiled(query.text))
         elif query.match == "phrase":
-            finder = snippet.Terms([asked.fold(query.text.strip())])
+            finder = snippet.Terms([fold(query.text.strip())])
         else:
             finder = snippet.Terms(_words(query))
     return _Shape(given.view, fields, given.snippet, finder, query)
@@ -259,8 +260,9 @@ class _Printer:
             return self._json(rows)
         if self.form == "jsonl":
             count = 0
-            for count, row in enumerate(rows, 1):
+            for row in rows:
                 self.put(line(row) + "\n")
+                count += 1
             return count
         kept = list(rows)
         for text in self._lines(kept):
@@ -341,15 +343,16 @@ COMMAND = Command(
         Option("query", ("--query", "-q"), "Words to look for; each is a literal piece of text, case ignored."),
         Option("match", ("--match",), "any word, all words, the phrase, or auto: the best of the three that finds "
                "something.", default="any", choices=asked.MATCHES),
-        Option("regex", ("--regex",), "The query is a Python regular expression (case ignored, multi-line).", bool, False),
+        Option("regex", ("--regex",), "The query is a Python regular expression (case ignored, multi-line).", bool,
+               False),
         Option("timeout", ("--timeout",), "Seconds a pattern may take (10).", float, metavar="SECONDS"),
         Option("scope", ("--scope",), "current_project, all, or project names with commas between.",
                default="current_project", metavar="SCOPE"),
         Option("project", ("--project",), "This project instead of the current one.", complete="project"),
         Option("session", ("--session",), "Records of this session, or of sessions that begin so; by number."),
         Option("tags", ("--tags",), "Only with this tag; repeat it to require several.", multiple=True, complete="tag"),
-        Option("since", ("--since",), "From this time on: 2026-03-01, an ISO instant, 7d, 2w, 12h, yesterday. Local time "
-               "without an offset.", metavar="TIME"),
+        Option("since", ("--since",), "From this time on: 2026-03-01, an ISO instant, 7d, 2w, 12h, yesterday. Local "
+               "time without an offset.", metavar="TIME"),
         Option("until", ("--until",), "Up to this time; a date includes its day.", metavar="TIME"),
         Option("source", ("--source",), "Only records logged by hand, or by an agent.", choices=asked.SOURCES),
         Option("agent", ("--agent",), "Only of this agent, exactly."),
@@ -361,15 +364,16 @@ COMMAND = Command(
         Option("limit", ("--limit",), "At most so many records; the page size with --page (50).", int),
         Option("page", ("--page",), "Print a page: the records and the cursor for the next page.", bool, False),
         Option("cursor", ("--cursor",), "The page after this cursor, with the options of the first.", metavar="TOKEN"),
-        Option("count", ("--count",), "Add the total of all matches to the page.", bool, False),
+        Option("total", ("--count",), "Add the total of all matches to the page.", bool, False),
         Option("format", ("--format",), "How to print the records.", default="json", choices=FORMATS),
         Option("ids_only", ("--ids-only",), "Only id, project and title.", bool, False),
         Option("fields", ("--fields",), "Only these fields, such as title,ts,next_steps.", metavar="A,B"),
-        Option("snippet", ("--snippet",), "Add the best matching passage, matches between « and »; without --fields a hit "
-               "is then told by id, ts, project, agent, title, tier.", bool, False),
+        Option("snippet", ("--snippet",), "Add the best matching passage, matches between « and »; without --fields a "
+               "hit is then told by id, ts, project, agent, title, tier.", bool, False),
         Option("max_tokens", ("--max-tokens",), "Stop before so many tokens are printed (characters divided by four).",
                int, metavar="N"),
-        Option("view", ("--view",), "redacted_public leaves out what may not be shared.", default=VIEWS[0], choices=VIEWS),
+        Option("view", ("--view",), "redacted_public leaves out what may not be shared.", default=VIEWS[0],
+               choices=VIEWS),
         Option("explain", ("--explain",), "Say on standard error how the records were found.", bool, False),
     ),
     run,

@@ -138,6 +138,15 @@ def run(
     return found
 
 
+def literal_rows(
+    connection: apsw.Connection, query: Query, at: Position, limit: int, explanation: Explanation
+) -> list[int]:
+    """The first `limit` rows that match literally, in the query's order, within a snapshot."""
+    with ExitStack() as stack:
+        search = _Search(connection, query, Position(at.snapshot), TIMEOUT, "", explanation, stack)
+        return search.rows(query.match, limit - 1)
+
+
 class _Search:
     """One question in the order of a column; `--sort relevance` without words to rank by is newest first."""
 

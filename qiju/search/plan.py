@@ -38,7 +38,7 @@ class Plan(NamedTuple):
 def needle(query: Query, match: str) -> Needle:
     """What the index can be asked for on behalf of a query under `match` (any, all or phrase)."""
     literals: tuple[str, ...]
-    from_tags = trigrams.every(trigrams.literal(fold(tag).replace("\0", trigrams.NUL_STANDS_AS)) for tag in query.filters.tags)
+    from_tags = trigrams.every(trigrams.literal(_as_indexed(tag)) for tag in query.filters.tags)
     if query.blank:
         return Needle(from_tags)
     if query.regex:
@@ -46,10 +46,10 @@ def needle(query: Query, match: str) -> Needle:
 
         return Needle(trigrams.every((trigrams.pattern(source(query.text), FLAGS), from_tags)))
     if match == "phrase":
-        literals = (fold(query.text.strip()),)
+        literals = (query.text.strip(),)
     else:
         literals = terms(query.text)
-    literals = tuple(literal.replace("\0", trigrams.NUL_STANDS_AS) for literal in literals)
+    literals = tuple(map(_as_indexed, literals))
     long = [literal for literal in literals if len(literal) >= trigrams.PIECE]
     short = tuple(literal for literal in literals if len(literal) < trigrams.PIECE)
     most = max(1, min(trigrams.MOST_PIECES, trigrams.MOST_LEAVES // max(len(long), 1)))
@@ -62,6 +62,10 @@ def needle(query: Query, match: str) -> Needle:
     if not short:
         return Needle(trigrams.every((condition, from_tags)))
     return Needle(from_tags) if from_tags else Needle(condition, short)
+
+
+def _as_indexed(literal: str) -> str:
+    return fold(literal).replace("\0", trigrams.NUL_STANDS_AS)
 
 
 def course(query: Query, watermark: int) -> Course:

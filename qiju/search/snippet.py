@@ -1,8 +1,8 @@
 """The passage of a record that shows why it was found, with each match between « and ».
 
 The best field is the one whose best window holds the most different terms; on a tie body, next steps, search terms,
-tags, the other names, title last, since a title stands in every hit anyway. Folding may change a text's length (ß, NFD), so places found
-in the folded text are led back to the written one letter by letter.
+tags, the other names, title last, since a title stands in every hit anyway. Folding may change a text's length (ß,
+NFD), so places found in the folded text are led back to the written one letter by letter.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class _Walk:
 
     def feed(self, items: Iterable[tuple[object, object]]) -> None:
         for op, value in items:
-            step = _STEPS.get(str(op))
+            step: Any = _STEPS.get(str(op))
             if step is None:
                 raise _NotUnderstood
             step(self, value)
