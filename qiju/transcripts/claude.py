@@ -164,6 +164,9 @@ class _Reader:
             at.source.odd("malformed_message", at.line.number)
             yield at.draft(RecordKind.EVENT, {"type": "malformed_message", "raw": at.entry}, "0")
             return
+        if role == "user" and not _holds_results(content):
+            # A person speaks: the answer before is over, and its usage belongs before the new turn.
+            yield from self.answered(at.run)
         yield from self.usage(at, message)
         common = _common(at.entry, message, at.source.report.left_out)
         common["role"] = text_of(message.get("role")) or role
@@ -330,6 +333,13 @@ def _common(entry: JsonObject, message: JsonObject, leave_out: Callable[[str, st
     if result is not None and not _repeats(result, message.get("content")):
         common["host_result"] = result
     return common
+
+
+def _holds_results(content: JsonValue) -> bool:
+    """Whether a user line carries results of tools, which the host puts between the lines of one answer."""
+    return isinstance(content, list) and any(
+        isinstance(block, dict) and str(block.get("type")).endswith("tool_result") for block in content
+    )
 
 
 def _repeats(result: JsonValue, content: JsonValue) -> bool:

@@ -165,7 +165,29 @@ def _message(payload: JsonObject) -> str:
 
 
 def _say(said: str) -> str:
-    return f'<div class="say">{text(said)}</div>'
+    """Prose, with what stands between code fences (and the fences) set as code."""
+    return "".join(
+        _pre(piece) if code else f'<div class="say">{text(piece)}</div>'
+        for code, piece in _pieces(said)
+        if piece.strip()
+    )
+
+
+def _pieces(said: str) -> Iterator[tuple[bool, str]]:
+    """The text in runs of prose and fenced code; a fence that is never closed leaves the rest prose."""
+    lines: list[str] = []
+    fenced = False
+    for line in said.split("\n"):
+        mark = line.strip()
+        if fenced and mark == "```":
+            yield True, "\n".join([*lines, line])
+            lines, fenced = [], False
+        elif not fenced and mark.startswith("```") and mark.count("`") == 3:
+            yield False, "\n".join(lines)
+            lines, fenced = [line], True
+        else:
+            lines.append(line)
+    yield False, "\n".join(lines)
 
 
 def _pre(said: str) -> str:

@@ -227,3 +227,12 @@ def test_a_report_never_quotes_the_transcript(claude, write, read):
     told = json.dumps(report.to_json()) + "\n".join(report.sentences())
     assert "swordfish" not in told
     assert "torn lines" in told
+
+
+def test_an_answers_usage_comes_before_the_person_speaks_again(claude, write, read):
+    claude.user("one")
+    claude.assistant("m1", {"type": "text", "text": "a"}, usage={"output_tokens": 1})
+    claude.user("two")
+    drafts, _ = read(write(claude.lines))
+    order = [draft.payload.get("type") or draft.payload["content"] for draft in drafts]
+    assert order == ["context", "one", "a", "usage", "two"]

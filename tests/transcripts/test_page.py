@@ -88,3 +88,11 @@ def test_nothing_is_fetched_from_elsewhere(html):
 
 def test_an_empty_session_says_so():
     assert "no entries in this view" in "".join(page("s", "metadata_only", []))
+
+
+def test_fenced_code_is_set_as_code_and_loses_no_character(claude, write, read, stored):
+    said = "before\n```py\nx = 1 < 2\n```\nafter\n```never closed\nrest"
+    claude.user(said)
+    html = "".join(page("s", "raw_private", turns(stored(read(write(claude.lines))[0]))))
+    assert "<pre>```py\nx = 1 &lt; 2\n```</pre>" in html
+    assert "```never closed\nrest" in html
