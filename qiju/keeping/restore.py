@@ -167,9 +167,9 @@ def _replace(home: Path, source: Path, copy: Path, config: Config | None, *, dry
         if old is None:
             if live.exists():
                 notes.append("the replaced database cannot be read; its records since the backup are not counted")
-                replaced = _set_aside(home, live)
+                replaced = set_aside(home, live)
                 new.set("store_id", os.urandom(16).hex())
-            _put(live, new)
+            put_in_place(live, new)
         else:
             target = stack.enter_context(Database.open(live))
             with translated(target), target.connection.backup("main", new.db.connection, "main") as swap:
@@ -184,9 +184,7 @@ def _replace(home: Path, source: Path, copy: Path, config: Config | None, *, dry
             target.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         notes.extend(new.warnings)
     if left_behind:
-        notes.append(
-            f"{left_behind} records are newer than the backup; 'qiju import {replaced}' brings them back"
-        )
+        notes.append(f"{left_behind} records are newer than the backup; 'qiju import {replaced}' brings them back")
     if returned:
         notes.append(f"{returned} records that had been deleted since the backup are back")
     if any((home / "archive").glob("project=*")):
@@ -249,10 +247,10 @@ def _keep_old(home: Path, live: Path) -> Path:
         with Store.open_for_reading(home) as store:
             return backups.backup(store, prefix="replaced").path
     except (VerificationFailed, StoreDamaged):
-        return _set_aside(home, live, keep=True)
+        return set_aside(home, live, keep=True)
 
 
-def _set_aside(home: Path, live: Path, *, keep: bool = False) -> Path:
+def set_aside(home: Path, live: Path, *, keep: bool = False) -> Path:
     """Move (or with `keep` copy) the database and its log into the backups folder, byte for byte."""
     target = backups.fresh_name(home, "replaced")
     for suffix in ("", "-wal"):
@@ -265,8 +263,8 @@ def _set_aside(home: Path, live: Path, *, keep: bool = False) -> Path:
     return target
 
 
-def _put(live: Path, new: Store) -> None:
-    """Give the finished copy the live name; there is no store under it that another process could be writing."""
+def put_in_place(live: Path, new: Store) -> None:
+    """Give the finished copy the live name; what was there is damaged, or nothing, and kept elsewhere by now."""
     connection = new.db.connection
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -274,6 +272,9 @@ def _put(live: Path, new: Store) -> None:
     assert path is not None
     new.close()
     path.chmod(0o600)
+    # A log of the old file would be replayed into the new one.
+    for suffix in ("-wal", "-shm"):
+        live.with_name(live.name + suffix).unlink(missing_ok=True)
     rename_over(path, live)
     sync_folder(live.parent)
 
@@ -323,9 +324,7 @@ def _copy_rows(connection: apsw.Connection, old: apsw.Connection, table: str) ->
 def _copy_projects(connection: apsw.Connection, old: apsw.Connection) -> None:
     """Projects and folders registered since: their markers lie in the folders, so their identity must stay known."""
     projects = _all(old, "SELECT slug, uuid, name, created_at FROM project")
-    connection.executemany(
-        "INSERT OR IGNORE INTO project (slug, uuid, name, created_at) VALUES (?, ?, ?, ?)", projects
-    )
+    connection.executemany("INSERT OR IGNORE INTO project (slug, uuid, name, created_at) VALUES (?, ?, ?, ?)", projects)
     roots = _all(old, "SELECT path, project, hosts, registered_at FROM project_root")
     connection.executemany(
         "INSERT OR IGNORE INTO project_root (path, project, hosts, registered_at)"
