@@ -191,7 +191,7 @@ class _Ranking:
         texts = [_Text(row, self.stems) for _, row in rows]
         if not texts:
             return []
-        average = [max(sum(len(text.fields[n]) for text in texts) / len(texts), 0.1) for n in range(3)]
+        average = self._average_lengths()
         total = max(self.at.snapshot.watermark, 1)
         rarity: dict[str, float] = {}
         for word in self.words:
@@ -214,6 +214,23 @@ class _Ranking:
             values.append(value)
         values = self._by_project(values, [project for project, _ in rows])
         return [(value, row.seq, row.seq) for value, (_, row) in zip(values, rows, strict=True)]
+
+    def _average_lengths(self) -> list[float]:
+        """The average words of the three fields over the whole store, which FTS5 keeps."""
+        sizes: list[int] = []
+
+        def read(api: apsw.FTS5ExtensionApi, *_values: object) -> None:
+            sizes.extend((api.row_count, *(api.column_total_size(column) for column in range(api.column_count))))
+
+        self.connection.register_fts5_function("qiju_sizes", read)
+        word = next((word for word in self.words if not word.literal), None)
+        if word is not None:
+            sql = "SELECT qiju_sizes(record_fts) FROM record_fts WHERE record_fts MATCH ? LIMIT 1"
+            self.connection.execute(sql, (word.match,)).fetchall()
+        if not sizes:
+            return [1.0, 1.0, 1.0]  # no word of the query is in the index: lengths do not count
+        rows, title, terms, *rest = sizes
+        return [max(size / max(rows, 1), 0.1) for size in (title, terms, sum(rest))]
 
     def _stems(self, text: str) -> tuple[str, ...]:
         return tuple(self.stems(text))
