@@ -6,15 +6,15 @@ because the same record logged again is compared in those only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
 from qiju import jsontext
 from qiju import record as records
 from qiju.errors import InvalidRecord
 from qiju.jsontext import JsonValue
 from qiju.projects import Home
 from qiju.record import Record
+from qiju.values import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qiju.redaction import Engine
 

@@ -18,11 +18,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import apsw
 
 from qiju.errors import QijuError, ReadOnlyStore, StorageFailed, StoreBusy, StoreDamaged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 APPLICATION_ID = 0x51494A55  # "QIJU"
 SCHEMA_VERSION = 1  # the number of the newest file in schema/migrations; a test compares them
@@ -125,6 +128,11 @@ class Database:
             db.close()
             raise
         return db
+
+    @property
+    def file(self) -> Path | None:
+        """The file that is open: the store itself or the private copy of it; None in memory."""
+        return self.path if self._scratch is None or self.path is None else self._scratch / self.path.name
 
     def close(self) -> None:
         """Close the connection and remove a private copy. Safe to call twice, and in a forked child."""

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from json.encoder import encode_basestring
-from typing import NoReturn
 
 from qiju.errors import InvalidJson, InvalidRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
 
 MAX_DEPTH = 200  # levels of arrays and objects; SQLite's JSON functions stop at 1000, Python's encoder earlier still
 
@@ -161,8 +164,8 @@ def _encodable(value: JsonValue) -> bool:
 class _Locator:
     """Walks a text that the decoder refused and says where: only on the way to an error, so it may be slow."""
 
-    _token = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|-?[A-Za-z0-9.+-]+', re.DOTALL)
-    _surrogate = re.compile("[\ud800-\udfff]")
+    _TOKEN = r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|-?[A-Za-z0-9.+-]+'
+    _SURROGATE = "[\ud800-\udfff]"
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text
@@ -171,7 +174,7 @@ class _Locator:
     def refuse(self) -> NoReturn:
         keys: list[set[str] | None] = []
         expect_key = False
-        for match in self._token.finditer(self.text):
+        for match in re.finditer(self._TOKEN, self.text, re.DOTALL):
             token = match.group()
             if token == "{":
                 keys.append(set())
@@ -190,7 +193,7 @@ class _Locator:
                 self._at(match.start(), f"{token} is not a JSON number", "use null, or write the number as text")
             elif token.startswith('"'):
                 string: str = json.loads(token, strict=False)
-                if self._surrogate.search(string):
+                if re.search(self._SURROGATE, string):
                     self._at(match.start(), "a lone surrogate escape stands in this string", "it is half a character")
                 if expect_key and keys and keys[-1] is not None:
                     if string in keys[-1]:

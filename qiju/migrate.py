@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 
 import qiju
 from qiju.errors import NewerSchema, StorageFailed, StoreDamaged
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qiju.db import Database
 

@@ -8,12 +8,12 @@ of its own (`name-2`), and is told.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 import apsw
 
 from qiju.jsontext import JsonValue
 from qiju.place.slug import distinct_slug
+from qiju.values import NamedTuple
 
 
 class Home(NamedTuple):

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import re
 import time
-from typing import NamedTuple
 
 from qiju import jsontext
 from qiju.errors import InvalidRecord
 from qiju.jsontext import JsonValue, Number
+from qiju.values import NamedTuple
 
 SCHEMA_VERSION = 2
 SOURCES = ("manual", "agent")
 TIERS = ("short", "long", "archive")
+_NUMBER_DIGITS = 18  # always fit SQLite's 64 bits
 TEXT_FIELDS = ("agent", "model", "model_effort", "title", "body_md")
 LIST_FIELDS = ("tags", "search_terms", "next_steps")
 SCALAR_FIELDS = (
@@ -50,8 +51,6 @@ FIELDS = (
     "model",
     "model_effort",
 )
-
-_ID = re.compile(r"[^\s\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f]:[1-9][0-9]{0,17}")
 
 
 class Record(NamedTuple):
@@ -216,7 +215,15 @@ def _type_name(value: JsonValue) -> str:
 
 def valid_id(identity: str) -> bool:
     """Whether it is `<session>:<number>`: no white space or control character, the number from 1, no leading zero."""
-    return _ID.fullmatch(identity) is not None
+    session, colon, number = identity.rpartition(":")
+    return (
+        bool(session and colon)
+        and number.isascii()
+        and number.isdigit()
+        and number[0] != "0"
+        and len(number) <= _NUMBER_DIGITS
+        and not any(letter.isspace() or letter < " " or letter == "\x7f" for letter in session)
+    )
 
 
 def split_id(identity: str) -> tuple[str, int]:
@@ -227,11 +234,10 @@ def split_id(identity: str) -> tuple[str, int]:
 
 # --- time ------------------------------------------------------------------------------------------------------------
 
-_TS = re.compile(
+_TS = (  # a text: compiled when the first time is parsed, which most searches never do
     r"(?P<year>\d{4})-?(?P<month>\d\d)-?(?P<day>\d\d)"
     r"(?:[Tt ](?P<hour>\d\d)(?::?(?P<minute>\d\d)(?::?(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?)?"
-    r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d(?::?\d\d)?)?)?)?",
-    re.ASCII,
+    r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d(?::?\d\d)?)?)?)?"
 )
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -242,7 +248,7 @@ def parse_ts(text: str) -> int | None:
     A calendar date, or date and time, with `Z`, an offset or neither (then it is local time). Digits beyond the
     microsecond are cut, not rounded. 24:00 is the next midnight. A leap second (:60) has no instant of its own: None.
     """
-    match = _TS.fullmatch(text)
+    match = re.fullmatch(_TS, text, re.ASCII)
     if match is None:
         return None
     year, month, day = int(match["year"]), int(match["month"]), int(match["day"])

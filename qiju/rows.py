@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 from qiju import jsontext
 from qiju.errors import InvalidJson, StoreDamaged
 from qiju.jsontext import JsonValue
 from qiju.record import Record, folded
+from qiju.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CONTENT = (
     "id",

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 from qiju import jsontext
 from qiju.errors import InvalidJson, StorageFailed
 from qiju.jsontext import JsonValue
+from qiju.values import NamedTuple
 
 FOLDER = "spool"
 _SUFFIX = ".json"

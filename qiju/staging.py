@@ -13,10 +13,10 @@ import os
 import stat
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 from qiju.errors import Refused, StorageFailed
 from qiju.place.root import MARKER_FOLDER
+from qiju.values import NamedTuple
 
 STAGING_FOLDER = "tmp"
 _PREFIX = "qiju-entry."

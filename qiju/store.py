@@ -1,9 +1,9 @@
 """The store: records in, records out. The home of record SQL.
 
-The life of a record here: `admit` completes and redacts it (`qiju.admission`). Then, in one transaction, the spool is drained, the project is found or
-registered, the number is given, and the row, its audit and the commitment are written; triggers add search rows, the
-trajectory event and the numbers `seq` and `rev`. When the write lock or the disk refuses, the admitted record goes to
-the spool.
+The life of a record here: `admit` completes and redacts it (`qiju.admission`). Then, in one transaction, the spool is
+drained, the project is found or registered, the number is given, and the row, its audit and the commitment are written;
+triggers add search rows, the trajectory event and the numbers `seq` and `rev`. When the write lock or the disk refuses,
+the admitted record goes to the spool.
 
 The commitment is one number over all sealed records: the sum, modulo 2^256, of SHA-256("seq:digest"). It changes with
 every record and can be kept up to date without reading the others; `qiju verify` recomputes it. It finds what happened
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
@@ -28,7 +27,9 @@ from qiju.jsontext import JsonValue
 from qiju.projects import Home, Project, ensure, find
 from qiju.record import Record
 from qiju.rows import Stored
+from qiju.values import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qiju.place.config import Config
     from qiju.redaction import Engine

@@ -8,11 +8,11 @@ the machine's user and host names, e-mail and addresses are taken out.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from qiju.jsontext import JsonValue, line
 from qiju.record import FIELDS, Record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qiju.redaction import Engine
 

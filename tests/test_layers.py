@@ -12,13 +12,14 @@ PACKAGE = Path(__file__).parent.parent / "qiju"
 # From the bottom up. A module may import modules of its own row's layers and of those above it in this list.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("qiju", "errors"),
+    ("values",),
     ("jsontext", "files", "cursor"),
     ("place", "record"),
     ("rows", "storekey", "spool", "projects", "hosts", "skills", "redaction", "staging", "query", "render", "legacy"),
     ("db", "migrate", "admission", "views"),
     ("store", "archive", "registry"),
-    ("search", "trajectory", "install", "erasure"),
-    ("transcripts", "keeping", "browse", "mcp"),
+    ("search", "trajectory", "install"),
+    ("transcripts", "keeping", "erasure", "browse", "mcp"),
     ("reading",),
     ("cli", "__main__"),
 )

@@ -9,8 +9,8 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qiju.place import ProjectRef, Root
     from qiju.place.config import Config

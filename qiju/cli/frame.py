@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 from qiju.cli.context import Context, current, set_current
 from qiju.errors import Interrupted, QijuError, StorageFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 QUICK = {"log": "log", "search": "search", "show": "show", "temp-entry": "temp_entry"}
 """Commands that are parsed without Typer, and the modules of this package that hold their `COMMAND`."""

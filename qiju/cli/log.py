@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from qiju import jsontext, record
 from qiju.cli.context import Context, home_of
@@ -14,6 +13,7 @@ from qiju.jsontext import JsonValue
 from qiju.place.identity import agent as agent_of
 from qiju.place.identity import session as session_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qiju.store import Logged
 

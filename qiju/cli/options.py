@@ -5,8 +5,12 @@ A command module defines `COMMAND`. Its `run` gets the `Context` first, then eve
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from qiju.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 class Option(NamedTuple):

@@ -6,9 +6,11 @@ then parses the same words from the same table and words the error. A test holds
 
 from __future__ import annotations
 
-from typing import Any
-
 from qiju.cli.options import COMMON, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def parse(command: Command, words: list[str]) -> dict[str, Any] | None:

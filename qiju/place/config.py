@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from qiju.errors import BadConfiguration
 from qiju.jsontext import Number
 from qiju.place.marker import Marker
 from qiju.place.root import marker_path
+from qiju.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CONFIG_NAME = "config.toml"
 _LARGEST = 1024 * 1024

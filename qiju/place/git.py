@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+
+from qiju.values import NamedTuple
 
 _LONGEST_POINTER = 16 * 1024
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from qiju.errors import MarkerConflict, NoProject, UsageError
 from qiju.place.marker import Marker, new_uuid, read_marker
 from qiju.place.root import Root
 from qiju.place.slug import name_key, slugify
+from qiju.values import NamedTuple
 
 SESSION_VARIABLES = ("QIJU_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "AGENT_SESSION_ID")
 """Variables that hosts really set for what they start, asked in this order."""

@@ -11,12 +11,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from qiju.errors import BadConfiguration, InvalidJson, Refused, StorageFailed
 from qiju.jsontext import JsonValue, parse, pretty
 from qiju.place.root import MARKER_FOLDER, marker_path
 from qiju.place.slug import slugify
+from qiju.values import NamedTuple
 
 SCHEMA_VERSION = 2
 """1 is the predecessor's, without `uuid`. A higher number is kept as it is: new keys are no reason to refuse."""

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from qiju.errors import UsageError
 from qiju.place.git import Repository, repository_at, repository_named
 from qiju.place.home import real_path, user_folder, without_links, working_directory
+from qiju.values import NamedTuple
 
 MARKER_FOLDER = ".qiju"
 MARKER_NAME = "config.json"
