@@ -224,12 +224,17 @@ def verify(db: Database) -> Iterator[EventProblem]:
 
     The digests of records themselves are the record side's business.
     """
-    for seq, session_id, payload, digest in db.connection.execute(
-        "SELECT seq, session_id, payload, digest FROM trajectory_event WHERE record_seq IS NULL ORDER BY seq"
-    ):
-        if sha256(payload.encode()).hexdigest() != digest:
+    # As a function of SQL: only what is wrong becomes a row, which takes a third off.
+    db.connection.create_scalar_function("qiju_sealed", _sealed, 2, deterministic=True)
+    try:
+        for seq, session_id, digest in db.connection.execute(
+            "SELECT seq, session_id, digest FROM trajectory_event"
+            " WHERE record_seq IS NULL AND NOT qiju_sealed(CAST(payload AS BLOB), digest) ORDER BY seq"
+        ):
             message = "the payload does not match its digest" if digest else "the event is unsealed (written by hand)"
             yield EventProblem(seq, session_id, message)
+    finally:
+        db.connection.create_scalar_function("qiju_sealed", None, 2)
     for seq, session_id in db.connection.execute(
         "SELECT seq, session_id FROM trajectory_event WHERE record_seq IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM record WHERE record.seq = record_seq)"
@@ -240,6 +245,11 @@ def verify(db: Database) -> Iterator[EventProblem]:
         " WHERE NOT EXISTS (SELECT 1 FROM trajectory_event WHERE record_seq = record.seq)"
     ):
         yield EventProblem(0, session_id, f"record {seq} has no event in the trajectory")
+
+
+def _sealed(*values: Any) -> bool:
+    """The SQL function: a payload as bytes, and the digest beside it."""
+    return bool(sha256(values[0]).hexdigest() == values[1])
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------

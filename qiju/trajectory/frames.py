@@ -1,7 +1,8 @@
 """The bytes of a journal: a header, then frames of length, checksum and payload; and a torn tail told from damage.
 
     header   16 bytes magic, 32 bytes journal id (random), 12 bytes reserved, 4 bytes CRC-32
-    frame    `FRAME` (lengths, sequence, SHA-256 of the payload, CRC-32 of the meta, CRC-32 of these fields),
+    frame    `FRAME`: 4 bytes magic, CRC-32 of all that follows up to the payload, CRC-32 of the fields that follow,
+             length of the payload, length of the meta, sequence, SHA-256 of the payload; all big-endian
              meta (canonical JSON: ids, kind, ts), payload (canonical JSON)
 
 The payload's SHA-256 is the record's digest, so checking a frame checks the record. Frames are only ever appended. A
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 MAGIC = b"qiju journal 1\r\n"
 HEADER = struct.Struct(">16s32s12sI")
 FRAME_MAGIC = b"\xf1QJ1"
-FRAME = struct.Struct(">4sIIQ32sII")
-CHECKED = FRAME.size - 4  # the bytes of the frame header that its own checksum covers
+FRAME = struct.Struct(">4sIIIIQ32s")
+COVERED, FIELDS = 8, 12  # where, in the frame header, the bytes begin that the two checksums cover
 BLOCK = 1 << 20  # bytes read at once
 LARGEST = 1 << 30  # bytes of one payload; a length beyond it is never trusted
 
@@ -61,8 +62,9 @@ def read_header(raw: bytes) -> bytes:
 
 def encode(sequence: int, meta: bytes, payload: bytes) -> bytes:
     digest = sha256(payload).digest()
-    fields = FRAME.pack(FRAME_MAGIC, len(payload), len(meta), sequence, digest, crc32(meta), 0)[:-4]
-    return b"".join((fields, crc32(fields).to_bytes(4, "big"), meta, payload))
+    fields = FRAME.pack(FRAME_MAGIC, 0, 0, len(payload), len(meta), sequence, digest)[FIELDS:]
+    covered = crc32(fields).to_bytes(4, "big") + fields + meta
+    return b"".join((FRAME_MAGIC, crc32(covered).to_bytes(4, "big"), covered, payload))
 
 
 def decode(raw: bytes, offset: int = 0) -> Frame | None:
@@ -70,22 +72,27 @@ def decode(raw: bytes, offset: int = 0) -> Frame | None:
     lengths = _lengths(raw, 0)
     if lengths is None or FRAME.size + sum(lengths) != len(raw):
         return None
-    _magic, _length, meta_length, sequence, digest, meta_crc, _crc = FRAME.unpack_from(raw)
-    meta = raw[FRAME.size : FRAME.size + meta_length]
-    payload = raw[FRAME.size + meta_length :]
-    if crc32(meta) != meta_crc or sha256(payload).digest() != digest:
+    _magic, covered_crc, _crc, _length, meta_length, sequence, digest = FRAME.unpack_from(raw)
+    at = FRAME.size + meta_length
+    payload = raw[at:]
+    if crc32(raw[COVERED:at]) != covered_crc or sha256(payload).digest() != digest:
         return None
-    return Frame(offset, len(raw), sequence, digest, raw[: FRAME.size], meta, payload)
+    return Frame(offset, len(raw), sequence, digest, raw[: FRAME.size], raw[FRAME.size : at], payload)
 
 
 def _lengths(raw: bytes | memoryview, at: int) -> tuple[int, int] | None:
     """Payload and meta length of the frame header at `at`, or None when it is no frame header."""
-    if len(raw) - at < FRAME.size or raw[at : at + 4] != FRAME_MAGIC:
+    if len(raw) - at < FRAME.size:
         return None
-    if crc32(raw[at : at + CHECKED]) != int.from_bytes(raw[at + CHECKED : at + FRAME.size], "big"):
+    magic, _covered_crc, crc, payload_length, meta_length, _sequence, _digest = FRAME.unpack_from(raw, at)
+    if magic != FRAME_MAGIC or crc32(raw[at + FIELDS : at + FRAME.size]) != crc or payload_length > LARGEST:
         return None
-    payload_length, meta_length = struct.unpack_from(">II", raw, at + 4)
-    return None if payload_length > LARGEST else (payload_length, meta_length)
+    return payload_length, meta_length
+
+
+def head_and_meta(block: bytes) -> bytes:
+    """The part of an encoded frame before its payload, which holds the payload's digest."""
+    return block[: FRAME.size + FRAME.unpack_from(block)[4]]
 
 
 class Scan:
@@ -112,17 +119,10 @@ class Scan:
         self.hash_into = hash_into
 
     def __iter__(self) -> Iterator[Frame]:
-        buffer, base = b"", self.good  # buffer holds the file's bytes from base on
-        size = FRAME.size
-        while True:
-            self.file.seek(base + len(buffer))
-            fresh = self.file.read(min(BLOCK, self.end - base - len(buffer)))
-            if not fresh:
-                self.end = base + len(buffer)  # the file is shorter than when it was measured
-            buffer = buffer + fresh if buffer else fresh
+        for buffer, base in self._blocks():
             at = 0
             while (lengths := _lengths(buffer, at)) is not None:
-                length = size + lengths[0] + lengths[1]
+                length = FRAME.size + lengths[0] + lengths[1]
                 if len(buffer) - at < length:
                     break
                 frame = decode(buffer[at : at + length], base + at)
@@ -132,9 +132,48 @@ class Scan:
                 at += length
                 self.good = base + at
                 yield frame
+
+    def check(self) -> int:
+        """Check the frames as iteration does, from `next_sequence` (1 when not set), without making anything of them;
+        returns how many there are. Little more is done than hashing."""
+        count, expected = 0, self.next_sequence or 1
+        unpack, size, hashed, crc = FRAME.unpack_from, FRAME.size, sha256, crc32
+        for buffer, base in self._blocks():
+            last, at = len(buffer) - size, 0
+            while at <= last:
+                # The second checksum lets a frame be told from junk before all of it is there; the first covers it.
+                magic, covered_crc, _crc, length, meta_length, sequence, digest = unpack(buffer, at)
+                payload = at + size + meta_length
+                behind = payload + length
+                if (
+                    hashed(buffer[payload:behind]).digest() != digest
+                    or crc(buffer[at + COVERED : payload]) != covered_crc
+                ):
+                    break
+                if sequence != expected or magic != FRAME_MAGIC:
+                    break
+                expected += 1
+                at = behind
+                count += 1
+            self.good = base + at
+            self.next_sequence = expected
+        return count
+
+    def _blocks(self) -> Iterator[tuple[bytes, int]]:
+        """Stretches of the file that begin where the last whole frame ended; the consumer moves `good`. What is left
+        over at the end is judged."""
+        buffer, base = b"", self.good  # buffer holds the file's bytes from base on
+        while True:
+            self.file.seek(base + len(buffer))
+            fresh = self.file.read(min(BLOCK, self.end - base - len(buffer)))
+            if not fresh:
+                self.end = base + len(buffer)  # the file is shorter than when it was measured
+            buffer = buffer + fresh if buffer else fresh
+            yield buffer, base
+            at = self.good - base
             if self.hash_into is not None:
                 self.hash_into.update(buffer[:at])
-            buffer, base = buffer[at:], base + at
+            buffer, base = buffer[at:], self.good
             if at == 0 and not self._more(buffer, base):
                 break
         if buffer:

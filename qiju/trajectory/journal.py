@@ -488,15 +488,9 @@ def _sealed(frame: frames.Frame) -> Sealed:
         raise StoreDamaged(f"the journal holds something that is no record at offset {frame.offset}") from None
 
 
-def check_frame(frame: frames.Frame) -> None:
-    """Raise `StoreDamaged` when a frame whose checksums hold is no record."""
-    _sealed(frame)
-
-
 def _seal_of(block: bytes) -> bytes:
     """What the index remembers of a frame: a digest over its header, which holds the payload's, and its meta."""
-    _magic, _payload, meta_length, *_rest = frames.FRAME.unpack_from(block)
-    return sha256(block[: frames.FRAME.size + meta_length]).digest()
+    return sha256(frames.head_and_meta(block)).digest()
 
 
 def _frame_seal(frame: frames.Frame) -> bytes:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from qiju.errors import InvalidRecord, NotFound, QijuError, StorageFailed, StoreDamaged, UsageError
 from qiju.trajectory import frames
 from qiju.trajectory.exporter import CanonicalTrajectoryExporter, read_artifact
-from qiju.trajectory.journal import check_frame
 
 if TYPE_CHECKING:
     from qiju.jsontext import JsonValue
@@ -53,11 +52,9 @@ def verify_journal(path: Path) -> Verified:
             scan = frames.Scan(file, frames.HEADER.size, size, next_sequence=1)
             records, problems = 0, []
             try:
-                for frame in scan:
-                    records += 1
-                    check_frame(frame)
+                records = scan.check()
             except StoreDamaged as error:
-                problems.append(str(error))
+                records, problems = (scan.next_sequence or 1) - 1, [str(error)]
     except FileNotFoundError:
         raise NotFound(f"there is no journal at {path}") from None
     except OSError as error:
