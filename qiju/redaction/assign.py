@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from . import looks, names
+from .matching import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,14 @@ _WORD = re.compile(
 )
 # What every alternative above begins with; found by plain search, which is quicker than one large expression.
 _STEMS = (
-    "pass psk pwd pw secret token key api cred jwt pat bearer auth sig webhook cookie sess sid dsn totp mnemonic seed salt kennwort "
-    "contrase senha wachtwoord hasl has\u0142 mot de mdp clave parola sifre \u015fifre l\u00f6senord salasana connection connstr "
-    "csrf xsrf sas pepper nonce wd swd pswd"
-).replace("mot de", "mot\u0000de").split()
+    (
+        "pass psk pwd pw secret token key api cred jwt pat bearer auth sig webhook cookie sess sid dsn totp mnemonic seed salt kennwort "
+        "contrase senha wachtwoord hasl has\u0142 mot de mdp clave parola sifre \u015fifre l\u00f6senord salasana connection connstr "
+        "csrf xsrf sas pepper nonce wd swd pswd"
+    )
+    .replace("mot de", "mot\u0000de")
+    .split()
+)
 _STEMS = [stem.replace("\u0000", " ") for stem in _STEMS]
 _CJK_WORD = re.compile(
     "\u5bc6\u7801|\u5bc6\u78bc|\u53e3\u4ee4|\u5bc6\u94a5|\u5bc6\u9470|\u79d8\u94a5|\u79c1\u94a5|\u4ee4\u724c|\u51ed\u8bc1|\u6191\u8b49|\u6388\u6743\u7801|\u8a8d\u8a3c\u60c5\u5831|"
@@ -57,7 +62,16 @@ _SEP = re.compile(
 _RUN = re.compile(r"[!#-&(-;=?-_a-~]{1,600}", re.ASCII)  # printable, without quotes, angle brackets and backtick
 _QUERY = re.compile(r"&(?:amp;)?[A-Za-z_][\w.~-]{0,40}=|&&|\|\|")
 _CLOSE = {"(": ")", "[": "]", "{": "}"}
-_QUOTE_PAIRS = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u300c": "\u300d", "\u300e": "\u300f", "\u00ab": "\u00bb"}
+_QUOTE_PAIRS = {
+    '"': '"',
+    "'": "'",
+    "`": "`",
+    "\u201c": "\u201d",
+    "\u2018": "\u2019",
+    "\u300c": "\u300d",
+    "\u300e": "\u300f",
+    "\u00ab": "\u00bb",
+}
 _EMPTY_NEXT = re.compile(r"\s{0,2}[A-Za-z]")
 _SURE = ("set", "xml", "pair", "typed")
 
@@ -66,6 +80,7 @@ def find(twin: str, low: str) -> list[Finding]:
     """Findings of a shadow text; `low` is its lower case."""
     out: list[Finding] = []
     done = -1
+    refused = Refused()
     for at in _places(low):
         if at < done:
             continue
@@ -81,10 +96,12 @@ def find(twin: str, low: str) -> list[Finding]:
             strong = max(strong, pair)
             if strong == names.NONE:
                 continue
-        hit = _beside(twin, start, end, strong)
+        hit, value_end = _beside(twin, start, end, strong)
         if hit is not None:
             out.append(hit)
             done = max(done, hit.end)
+        else:
+            done = max(done, refused.go_on(end, value_end))
     if not twin.isascii():
         out.extend(_foreign(twin))
     return out
@@ -150,38 +167,38 @@ def _two_words(twin: str, start: int, end: int, done: int) -> tuple[int, int]:
     return names.NONE, done
 
 
-def _beside(twin: str, start: int, end: int, strong: int) -> Finding | None:
+def _beside(twin: str, start: int, end: int, strong: int) -> tuple[Finding | None, int]:
+    """The finding beside a name, if any, and where the value that was read ends."""
     from .engine import Finding
 
     flag = twin[max(0, start - 2) : start + 1].endswith("-") or twin[start : start + 1] == "-"
     at = end
     sep = _SEP.match(twin, at)
     if sep is None:
-        return None
+        return None, end
     how = sep.lastgroup or "gap"
     if how == "gap" and flag:
         how = "flag"
     if how == "xml" and not (twin[end : end + 1] in "\"'" or twin[max(0, start - 1) : start] in ("<", ":")):
-        return None
+        return None, end
     value_start, value_end, quoted = cut(twin, sep.end())
-    if value_end <= value_start and how == "prose":
-        return None
-    if how == "prose" and not _accept(twin[value_start:value_end], strong, how, quoted):
-        # The first linking word may not be the last: `the password on the box is X`.
-        return None
-    if how == "gap" and value_end > value_start and not quoted and not _accept(twin[value_start:value_end], strong, how, quoted):
-        return None
     value = twin[value_start:value_end]
     explicit = quoted or twin[start:end].isupper() or how in ("xml", "flag")
     if strong == names.WEAK and how in ("prose", "gap", "call"):
-        return None
-    if not explicit and how == "set" and strong == names.PASSWORD and value.isalpha() and _EMPTY_NEXT.match(twin, value_end):
-        return None
+        return None, value_end
+    if (
+        not explicit
+        and how == "set"
+        and strong == names.PASSWORD
+        and value.isalpha()
+        and _EMPTY_NEXT.match(twin, value_end)
+    ):
+        return None, value_end
     if not _accept(value, strong, how, explicit):
-        return None
+        return None, value_end
     kind = "password" if strong == names.PASSWORD else "secret"
     level = "medium" if how in _SURE and strong > names.WEAK else "low"
-    return Finding("assigned-" + kind, kind, value_start, value_end, level)
+    return Finding("assigned-" + kind, kind, value_start, value_end, level), value_end
 
 
 def _accept(value: str, strong: int, how: str, explicit: bool) -> bool:

@@ -64,7 +64,7 @@ class Engine:
     callable from a text to the spans of values redacted by hand before (`qiju.redaction.fingerprint.Remembered`).
     """
 
-    __slots__ = ("_allow", "_index", "_key", "_remembered", "_second")
+    __slots__ = ("_allow", "_index", "_key", "_marker_key", "_remembered", "_second")
 
     def __init__(
         self,
@@ -75,7 +75,8 @@ class Engine:
         scanner: bool = False,
         remembered: Callable[[str], list[tuple[int, int]]] | None = None,
     ) -> None:
-        self._key = None if key is None else subkey(key, "marker")
+        self._key = key
+        self._marker_key: bytes | None = None
         self._allow = frozenset(allow)
         self._remembered = remembered
         self._second: Callable[[str], list[Finding]] | None = None
@@ -114,7 +115,9 @@ class Engine:
 
     def mark(self, kind: str, value: str) -> str:
         """The marker that stands for `value`."""
-        return marker(self._key, kind, value)
+        if self._marker_key is None and self._key is not None:
+            self._marker_key = subkey(self._key, "marker")
+        return marker(self._marker_key, kind, value)
 
     def _look(self, text: str, name: str, rules: list[Rule] | None) -> tuple[list[Finding], list[Rule]]:
         """Merged findings, and the rules that were tried."""

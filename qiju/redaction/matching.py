@@ -100,11 +100,41 @@ def run(rules: Iterable[Rule], twin: str, low: str) -> list[Finding]:
             continue
         areas = whole
         if rule.within:
-            areas = known[rule.within] if rule.within in known else known.setdefault(rule.within, _areas(rule.within, twin))
+            areas = (
+                known[rule.within] if rule.within in known else known.setdefault(rule.within, _areas(rule.within, twin))
+            )
         subject = low if rule.on_lower() else twin
         for start, stop in areas:
             _search(rule, subject, twin, start, stop, found)
     return found
+
+
+class Refused:
+    """Candidates that were examined and refused: a long run is not examined again from each of its characters.
+
+    Without this, a text of nothing but `token=token=...` costs its length times the length of a value.
+    """
+
+    __slots__ = ("_count", "_until")
+    LONG = 120
+    MOST = 6
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._until = 0
+
+    def go_on(self, start: int, end: int) -> int:
+        """Where to go on after a refusal, or 0 to go on as usual."""
+        if end - start < self.LONG:
+            return 0
+        if start >= self._until:
+            self._count = 0
+        self._until = max(end, self._until)
+        self._count += 1
+        if self._count <= self.MOST:
+            return 0
+        self._count = 0
+        return self._until
 
 
 def _at_keywords(rule: Rule, low: str, twin: str, found: list[Finding]) -> None:
@@ -121,23 +151,25 @@ def _at_keywords(rule: Rule, low: str, twin: str, found: list[Finding]) -> None:
     match_at = rule.compiled().match
     guard = BEFORE[rule.before]
     done = 0
+    refused = Refused()
     for at in places:
         if at < done or (at and twin[at - 1] in guard and not _percent(twin, at)):
             continue
         match = match_at(subject, at)
         if match is not None:
-            done = _take(rule, match, twin, found) or done
+            done = _take(rule, match, twin, found) or refused.go_on(at, match.end()) or done
 
 
 def _search(rule: Rule, subject: str, twin: str, at: int, stop: int, found: list[Finding]) -> None:
     search = rule.compiled().search
     guard = BEFORE[rule.before]
+    refused = Refused()
     while (match := search(subject, at, stop)) is not None:
         begin = match.start()
         if begin and twin[begin - 1] in guard and not _percent(twin, begin):
             at = begin + 1
         else:
-            at = _take(rule, match, twin, found) or begin + 1
+            at = _take(rule, match, twin, found) or refused.go_on(begin, match.end()) or begin + 1
 
 
 def _take(rule: Rule, match: re.Match[str], twin: str, found: list[Finding]) -> int:
