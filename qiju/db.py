@@ -47,6 +47,7 @@ class Database:
         self._pid = os.getpid()
         self._depth = 0
         self._writing = False
+        self.migrating = False  # set by `qiju.migrate`, which may write to a private copy, too
         connection.set_busy_handler(self._wait)
         self._waited_since = 0.0
 
@@ -163,7 +164,7 @@ class Database:
         """One durable transaction, rolled back when the block raises. Raises `StoreBusy` after `lock_wait` seconds."""
         if self._depth and not self._writing:
             raise QijuError("a write was begun inside a read")
-        if self._scratch is not None:
+        if self.private and not self.migrating:
             raise ReadOnlyStore(
                 f"{self.path} cannot be written", hint="check the permissions of the folder and its files"
             )
@@ -201,6 +202,11 @@ class Database:
                 if connection.in_transaction and not depth:
                     connection.execute("ROLLBACK")
                 raise
+
+    @property
+    def private(self) -> bool:
+        """Whether this is a private copy of a store that cannot be written."""
+        return self._scratch is not None
 
     # --- facts -------------------------------------------------------------------------------------------------------
 

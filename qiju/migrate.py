@@ -54,13 +54,20 @@ def upgrade(db: Database, migrations: Path | None) -> None:
         )
     if version == 0 and db.path is not None:
         _use_wal(db)
-    steps = files(migrations)
+    db.migrating = True
+    try:
+        _apply(db, files(migrations), version, newest)
+    finally:
+        db.migrating = False
+
+
+def _apply(db: Database, steps: dict[int, Path], version: int, newest: int) -> None:
     for number in range(version + 1, newest + 1):
         sql = steps[number].read_text(encoding="utf-8")
         with db.write() as connection:
             if db.version() >= number:
                 continue  # another process was faster
-            if number > 1 and db.value("SELECT 1 FROM record LIMIT 1"):
+            if number > 1 and not db.private and db.value("SELECT 1 FROM record LIMIT 1"):
                 _backup(db, number - 1)
             connection.execute(sql).fetchall()  # to the end: a statement that answers would hold back the rest
             connection.execute(
@@ -91,21 +98,27 @@ def _backup(db: Database, version: int) -> None:
     assert db.path is not None
     folder = db.path.parent / "backups"
     target = folder / f"before-schema-{version + 1}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.db"
+    # It gets its name when it is whole: a run killed here must leave nothing that looks like a backup.
+    temporary = target.with_name(f".{target.name}.qiju-tmp-{os.getpid()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        return  # made by an earlier step of this very second
+        temporary.unlink(missing_ok=True)
+        os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
         raise StorageFailed(f"no backup before the schema change: {target}: {error.strerror}") from error
     # A second connection reads the committed state; the one that holds the lock cannot be a backup's source.
     source = apsw.Connection(str(db.path), flags=apsw.SQLITE_OPEN_READONLY)
-    copy = apsw.Connection(str(target))
+    copy = apsw.Connection(str(temporary))
     try:
         with copy.backup("main", source, "main") as backup:
             backup.step(-1)
         if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):
             raise StoreDamaged(f"the backup {target} does not check out; the schema was not changed")
+        # One file without a log beside it, as every other backup.
+        copy.execute("PRAGMA journal_mode = DELETE")
+        copy.close()
+        temporary.replace(target)
     finally:
         copy.close()
         source.close()
+        temporary.unlink(missing_ok=True)
