@@ -1,6 +1,6 @@
-"""A folder of Parquet files, one or more a month, as `qiju export --format parquet` writes it.
+"""A folder of Parquet files, one a month, as `qiju export --format parquet` writes it.
 
-`month=<YYYY-MM>/records-<NNNN>.parquet`: any Parquet tool reads `month` as a column from the folder's name. The project
+`month=<YYYY-MM>/records-0001.parquet`: any Parquet tool reads `month` as a column from the folder's name. The project
 is a column, not a folder: many small projects would make thousands of tiny files, and no name has to survive a path.
 `export.json` names every file with its rows, size and SHA-256; a later export over the same folder replaces only what
 it names.
@@ -9,12 +9,14 @@ it names.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from qiju import archive
 from qiju.keeping.partitions import file_sha256
+from qiju.keeping.tiers import month_bounds
 from qiju.record import format_instant
 
 DESCRIPTION = "export.json"
@@ -41,55 +43,91 @@ def owned(folder: Path) -> list[str]:
     return [DESCRIPTION, *names]
 
 
-def month_of(row: archive.Row) -> str:
-    """YYYY-MM (UTC) of a row's instant."""
-    return NO_MONTH if row.instant is None else format_instant(row.instant)[:7]
+def month_of(instant: int | None) -> str:
+    """YYYY-MM (UTC) of an instant in microseconds."""
+    return NO_MONTH if instant is None else format_instant(instant)[:7]
 
 
-def write(folder: Path, rows: Iterable[archive.Row], view: str) -> list[Part]:
+def write(folder: Path, batches: Iterable[list[archive.Row]], view: str) -> list[Part]:
     """Write rows, which come ordered by instant, into `folder`. Without rows, one empty file carries the schema."""
-    parts: list[Part] = []
-    writer: archive.Writer | None = None
-    month = ""
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    months = _Months(folder, view)
+    pending: Future[None] | None = None
     try:
-        for group in _by_month(rows):
-            if writer is None or month != month_of(group[0]):
-                if writer is not None:
-                    parts.append(_closed(writer, folder))
-                month = month_of(group[0])
-                place = folder / f"month={month}"
-                place.mkdir(exist_ok=True)
-                writer = archive.Writer(place / f"records-{_count(parts, month) + 1:04d}.parquet", view=view)
-            writer.write(group)
-        if writer is None:
-            writer = archive.Writer(folder / "records-0001.parquet", view=view)
-        parts.append(_closed(writer, folder))
+        # Compression runs beside the reading of the next group: pyarrow and SQLite both let go of the interpreter.
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            for group in _by_month(batches):
+                if pending is not None:
+                    pending.result()
+                pending = pool.submit(months.put, group)
+            if pending is not None:
+                pending.result()
+        return months.finish()
     except BaseException as error:
-        if writer is not None:
-            writer.__exit__(type(error), error, error.__traceback__)
+        months.abandon(error)
         raise
-    return parts
 
 
-def _count(parts: list[Part], month: str) -> int:
-    return sum(part.path.startswith(f"month={month}/") for part in parts)
+class _Months:
+    """The files of a data set, one open at a time."""
+
+    def __init__(self, folder: Path, view: str) -> None:
+        self.folder = folder
+        self.view = view
+        self.month = ""
+        self.parts: list[Part] = []
+        self._writer: archive.Writer | None = None
+
+    def put(self, group: list[archive.Row]) -> None:
+        """Write a group that lies within one month."""
+        month = month_of(group[0].instant)
+        if self._writer is None or month != self.month:
+            self._close()
+            self.month = month
+            place = self.folder / f"month={month}"
+            place.mkdir(exist_ok=True)
+            self._writer = archive.Writer(place / "records-0001.parquet", view=self.view)
+        self._writer.write(group)
+
+    def finish(self) -> list[Part]:
+        self._close()
+        if not self.parts:
+            self._writer = archive.Writer(self.folder / "records-0001.parquet", view=self.view)
+            self._close()
+        return self.parts
+
+    def _close(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        writer.__exit__(None, None, None)
+        name = writer.path.relative_to(self.folder).as_posix()
+        self.parts.append(Part(name, writer.rows, writer.path.stat().st_size, file_sha256(writer.path)))
+
+    def abandon(self, error: BaseException) -> None:
+        """Let go of the open file; the caller throws the folder away."""
+        if self._writer is not None:
+            self._writer.__exit__(type(error), error, error.__traceback__)
 
 
-def _closed(writer: archive.Writer, folder: Path) -> Part:
-    writer.__exit__(None, None, None)
-    path = writer.path
-    return Part(path.relative_to(folder).as_posix(), writer.rows, path.stat().st_size, file_sha256(path))
-
-
-def _by_month(rows: Iterable[archive.Row]) -> Iterator[list[archive.Row]]:
+def _by_month(batches: Iterable[list[archive.Row]]) -> Iterator[list[archive.Row]]:
     """Groups that are bounded and lie within one month."""
-    for group in archive.grouped(rows):
+    for group in archive.joined(batches):
         begin = 0
-        for place in range(1, len(group)):
-            if month_of(group[place]) != month_of(group[begin]):
-                yield group[begin:place]
-                begin = place
-        yield group[begin:]
+        while begin < len(group):
+            end = len(group)
+            first = group[begin].instant
+            if first is not None:
+                _, after = month_bounds(month_of(first))
+                # Rows come by instant, so the end of a month is found without looking at each.
+                end = bisect_left(group, after, lo=begin, key=_instant)
+            yield group[begin:end]
+            begin = end
+
+
+def _instant(row: archive.Row) -> int:
+    return row.instant if row.instant is not None else 2**63
 
 
 def describe(parts: list[Part], view: str, rev: int, loss: dict[str, Any]) -> dict[str, Any]:

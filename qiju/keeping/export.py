@@ -13,6 +13,7 @@ import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -263,9 +264,9 @@ def _trajectory(store: Store, selection: Selection, request: Request, out: Any, 
     return Written(receipt.record_count, receipt.size_bytes, receipt.digest, receipt.loss)
 
 
-def _viewed(selection: Selection, viewer: Viewer, progress: Progress) -> Iterator[archive.Row]:
+def _viewed(selection: Selection, viewer: Viewer, progress: Progress) -> Iterator[list[archive.Row]]:
     for batch in selection.batches():
-        yield from viewer.rows(batch)
+        yield viewer.rows(batch)
         progress(len(batch))
 
 
@@ -280,9 +281,9 @@ def _dataset(folder: Path, selection: Selection, viewer: Viewer, progress: Progr
 
 
 def _single_file(path: Path, selection: Selection, request: Request, viewer: Viewer, progress: Progress) -> Written:
-    rows = _viewed(selection, viewer, progress)
+    batches = _viewed(selection, viewer, progress)
     if request.format == "parquet":
-        count = archive.write(path, rows, view=viewer.view).rows
+        count = archive.write_groups(path, archive.joined(batches), view=viewer.view).rows
     else:
         from qiju.keeping import public_copy
 
@@ -291,7 +292,7 @@ def _single_file(path: Path, selection: Selection, request: Request, viewer: Vie
             "privacy_view": viewer.view,
             "rev": str(selection.snapshot.rev),
         }
-        count = public_copy.build(path, rows, about=about)
+        count = public_copy.build(path, chain.from_iterable(batches), about=about)
     with path.open("rb") as handle:
         import hashlib
 

@@ -9,7 +9,8 @@ taken may hold what must not be shared, and the batch raises `Changed`: the whol
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju import archive
@@ -79,8 +80,8 @@ class Selection:
             with self.db.read() as connection:
                 self._check(connection)
                 bound: tuple[Any, ...] = (*last, self.snapshot.watermark, *values)
-                batch = list(_bounded(archive.Row(*found) for found in connection.execute(sql, bound)))
-                batch = [self._sealed(connection, row) for row in batch]
+                batch = _bounded(connection.execute(sql, bound))
+                batch = [row if row.digest else self._sealed(connection, row) for row in batch]
             if not batch:
                 return
             yield batch
@@ -101,7 +102,7 @@ class Selection:
                 yield [row for row in rows if row is not None]
 
     def _sealed(self, connection: apsw.Connection, row: archive.Row) -> archive.Row:
-        return row if row.digest else cold.row(connection, row.seq) or row
+        return cold.row(connection, row.seq) or row
 
     # --- changes -----------------------------------------------------------------------------------------------------
 
@@ -126,10 +127,9 @@ class Selection:
             with self.db.read() as connection:
                 self._check(connection)
                 bound: tuple[Any, ...] = (last, self.snapshot.rev, self.snapshot.watermark, *values)
-                found: Any = connection.execute(sql, bound)
                 revised: list[bool] = []
-                batch = list(_bounded(_noting(found, revised)))
-                batch = [self._sealed(connection, row) for row in batch]
+                batch = _bounded(_noting(connection.execute(sql, bound), revised))
+                batch = [row if row.digest else self._sealed(connection, row) for row in batch]
             if not batch:
                 return
             for row, changed in zip(batch, revised, strict=False):
@@ -155,17 +155,18 @@ class Selection:
                 last = rev
 
 
-def _noting(found: Any, revised: list[bool]) -> Iterator[archive.Row]:
+def _noting(found: Any, revised: list[bool]) -> Iterator[tuple[Any, ...]]:
     for values in found:
         revised.append(bool(values[-1]))
-        yield archive.Row(*values[:-1])
+        yield values[:-1]
 
 
-def _bounded(rows: Iterator[archive.Row]) -> Iterator[archive.Row]:
-    """Rows until their text passes the bound; at least one."""
+def _bounded(found: Iterable[Any]) -> list[archive.Row]:
+    """Rows until their text passes the bound, some at a time; at least one."""
+    rows: list[archive.Row] = []
     size = 0
-    for row in rows:
-        yield row
-        size += len(row.body_md) + len(row.extra) + len(row.redactions)
-        if size > BATCH_TEXT:
-            return
+    source = map(archive.Row._make, found)
+    while size <= BATCH_TEXT and (some := list(islice(source, 20))):
+        rows += some
+        size += sum(len(row.body_md) + len(row.extra) + len(row.redactions) for row in some)
+    return rows

@@ -30,16 +30,17 @@ class Viewer:
         self._engine = None if self.raw else store.engine()
         self._tally = LossTally(POLICY)
 
-    def rows(self, rows: Sequence[archive.Row]) -> Iterator[archive.Row]:
+    def rows(self, rows: list[archive.Row]) -> list[archive.Row]:
         """The rows as the view shows them."""
         if self.raw:
-            yield from rows
-            return
-        for row in rows:
-            public = self._public(row)
-            yield archive.row_of(
-                public, seq=row.seq, rev=row.rev, tier=row.tier, instant=row.instant, digest=public.digest()
-            )
+            return rows
+        return [self._row(row) for row in rows]
+
+    def _row(self, row: archive.Row) -> archive.Row:
+        public = self._public(row)
+        return archive.row_of(
+            public, seq=row.seq, rev=row.rev, tier=row.tier, instant=row.instant, digest=public.digest()
+        )
 
     def values(self, rows: Sequence[archive.Row]) -> Iterator[dict[str, JsonValue]]:
         """The records as JSON objects."""
