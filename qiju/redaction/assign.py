@@ -17,16 +17,21 @@ if TYPE_CHECKING:
     from .engine import Finding
 
 _WORD = re.compile(
-    r"pass(?:word|wd|phrase|code|wrd|wort|key)?|p?s?wd(?![a-z])|pw(?![a-z])|psk|secret|tokens?|api[-_ ]?keys?|key(?![a-z])|keys(?=[_\"'])"
+    r"pass(?:word|wd|phrase|code|wrd|wort|key)?|p?s?wd(?![a-z])|pw(?![a-z])|psk|secret|tokens?|api[-_ ]?keys?"
+    r"|key(?![a-z])|keys(?=[_\"'])"
     r"|cred(?:ential)?s?|jwt|pat(?![a-z])|bearer|auth(?!or|en)|signature|(?<![a-z])sig(?![a-z])|webhook"
-    r"|cookie|session[-_]?id|sess(?![a-z])|(?<![a-z])sid(?![a-z])|dsn|totp|mnemonic|seed|salt|kennwort|contrase|senha|wachtwoord|has[l\u0142]o|mot de passe"
-    r"|(?<![a-z])mdp|(?<![a-z])clave|parola|(?<![a-z])sifre|\u015fifre|l\u00f6senord|salasana|connection[-_ ]?string|connstr|csrf|xsrf|(?<![a-z])sas(?![a-z])|pepper|nonce"
+    r"|cookie|session[-_]?id|sess(?![a-z])|(?<![a-z])sid(?![a-z])|dsn|totp|mnemonic|seed|salt|kennwort|contrase"
+    r"|senha|wachtwoord|has[l\u0142]o|mot de passe"
+    r"|(?<![a-z])mdp|(?<![a-z])clave|parola|(?<![a-z])sifre|\u015fifre|l\u00f6senord|salasana"
+    r"|connection[-_ ]?string|connstr|csrf|xsrf|(?<![a-z])sas(?![a-z])|pepper|nonce"
 )
 # What every alternative above begins with; found by plain search, which is quicker than one large expression.
 _STEMS = (
     (
-        "pass psk pwd pw secret token key api cred jwt pat bearer auth sig webhook cookie sess sid dsn totp mnemonic seed salt kennwort "
-        "contrase senha wachtwoord hasl has\u0142 mot de mdp clave parola sifre \u015fifre l\u00f6senord salasana connection connstr "
+        "pass psk pwd pw secret token key api cred jwt pat bearer auth sig webhook cookie sess sid dsn totp"
+        " mnemonic seed salt kennwort "
+        "contrase senha wachtwoord hasl has\u0142 mot de mdp clave parola sifre \u015fifre l\u00f6senord salasana"
+        " connection connstr "
         "csrf xsrf sas pepper nonce wd swd pswd"
     )
     .replace("mot de", "mot\u0000de")
@@ -34,13 +39,19 @@ _STEMS = (
 )
 _STEMS = [stem.replace("\u0000", " ") for stem in _STEMS]
 _CJK_WORD = re.compile(
-    "\u5bc6\u7801|\u5bc6\u78bc|\u53e3\u4ee4|\u5bc6\u94a5|\u5bc6\u9470|\u79d8\u94a5|\u79c1\u94a5|\u4ee4\u724c|\u51ed\u8bc1|\u6191\u8b49|\u6388\u6743\u7801|\u8a8d\u8a3c\u60c5\u5831|"
-    "\u30d1\u30b9\u30ef\u30fc\u30c9|\u30c8\u30fc\u30af\u30f3|\u6697\u8a3c\u756a\u53f7|\u79d8\u5bc6\u9375|\ube44\ubc00\ubc88\ud638|\ud1a0\ud070|\uc554\ud638|"
-    "\u043f\u0430\u0440\u043e\u043b[\u044c\u044f\u0435\u044e]|\u0442\u043e\u043a\u0435\u043d|\u043a\u043b\u044e\u0447|\u03ba\u03c9\u03b4\u03b9\u03ba\u03cc\u03c2|\u0e23\u0e2b\u0e31\u0e2a\u0e1c\u0e48\u0e32\u0e19|\u092a\u093e\u0938\u0935\u0930\u094d\u0921|"
-    "\u0643\u0644\u0645\u0629 \u0627\u0644\u0645\u0631\u0648\u0631|\u05e1\u05d9\u05e1\u05de\u05d4|contrase\u00f1a|m\u1eadt kh\u1ea9u"
+    "\u5bc6\u7801|\u5bc6\u78bc|\u53e3\u4ee4|\u5bc6\u94a5|\u5bc6\u9470|\u79d8\u94a5|\u79c1\u94a5|\u4ee4\u724c"
+    "|\u51ed\u8bc1|\u6191\u8b49|\u6388\u6743\u7801|\u8a8d\u8a3c\u60c5\u5831|"
+    "\u30d1\u30b9\u30ef\u30fc\u30c9|\u30c8\u30fc\u30af\u30f3|\u6697\u8a3c\u756a\u53f7|\u79d8\u5bc6\u9375"
+    "|\ube44\ubc00\ubc88\ud638|\ud1a0\ud070|\uc554\ud638|"
+    "\u043f\u0430\u0440\u043e\u043b[\u044c\u044f\u0435\u044e]|\u0442\u043e\u043a\u0435\u043d"
+    "|\u043a\u043b\u044e\u0447|\u03ba\u03c9\u03b4\u03b9\u03ba\u03cc\u03c2"
+    "|\u0e23\u0e2b\u0e31\u0e2a\u0e1c\u0e48\u0e32\u0e19|\u092a\u093e\u0938\u0935\u0930\u094d\u0921|"
+    "\u0643\u0644\u0645\u0629 \u0627\u0644\u0645\u0631\u0648\u0631|\u05e1\u05d9\u05e1\u05de\u05d4|contrase\u00f1a"
+    "|m\u1eadt kh\u1ea9u"
 )
 _CJK_GAP = re.compile(
-    "[^\\x21-\\x7e\n]{0,12}?(?:\u662f|\u4e3a|\u70ba|\u6539\u6210|\u8bbe\u4e3a|\u306f|\u3092|\uff1a|\uff1d|\u300c|\u300e|\u201c|\u201d|[:=\\-]|\\s|\u0434\u043b\u044f|\u2014|\u2013){0,6}"
+    "[^\\x21-\\x7e\n]{0,12}?(?:\u662f|\u4e3a|\u70ba|\u6539\u6210|\u8bbe\u4e3a|\u306f|\u3092|\uff1a|\uff1d|\u300c"
+    "|\u300e|\u201c|\u201d|[:=\\-]|\\s|\u0434\u043b\u044f|\u2014|\u2013){0,6}"
     "[ \t]{0,3}[\"'`\u300c\u300e\u201c]{0,2}"
 )
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -48,12 +59,16 @@ _TAIL = re.compile(r"[A-Za-z0-9_]{0,32}(?:[.-][A-Za-z0-9_]{1,32}){0,3}")
 
 _SEP = re.compile(
     r"""
-      (?P<call> (?:\\?["'`]\s?)? \)? \s? (?:,|\() \s{0,4} (?=[brfu]?["'`]) )                       # ("name", "value")  setName("value")
-    | (?P<xml>  ["']\s{0,8} (?: (?:/?>\s{0,4}<value>) | /?> (?=[^\s<]) | (?:value|val|content)\s?=\s?(?=["']) ) | >\s{0,4}(?=[^\s<>=]) )
-    | (?P<pair> ["'`]?\s?,?\s{0,24}["']?[vV]al(?:ue)?["']?\s?[:=]\s? )            # name: X, value: Y
-    | (?P<typed> \s? : \s? [A-Za-z_][\w.\[\], |?]{0,40} \s? = \s? )               # name: str = value
-    | (?P<set>  \s? [\x22'`\])*]{0,4} \s? (?:=>|:=|\+=|\?=|={1,3}|:{1,2}|\uff1a|\uff1d|->|\u2192|%3[dD]|%3[aA]) [ \t]{0,16} (?:[|>]-?\n[ \t]{1,16})? (?:[A-Z][A-Za-z]{2,12}[ ](?=\S{12}))? )
-    | (?P<prose> \s (?:[a-z'(][A-Za-z0-9'()/-]{0,20}[, ]{1,2}){0,7}? (?:is|was|are|to|as|with|becomes|equals|now|ist|es|est|\u00e8|=|:) (?:\s(?:now|still|currently|set\sto|just|just\sset\sto))? [:\s] \s{0,2} )
+      (?P<call> (?:\\?["'`]\s?)? \)? \s? (?:,|\() \s{0,4} (?=[brfu]?["'`]) )     # ("name", "value")  setName("value")
+    | (?P<xml>  ["']\s{0,8} (?: (?:/?>\s{0,4}<value>) | /?> (?=[^\s<]) | (?:value|val|content)\s?=\s?(?=["']) )
+              | >\s{0,4}(?=[^\s<>=]) )
+    | (?P<pair> ["'`]?\s?,?\s{0,24}["']?[vV]al(?:ue)?["']?\s?[:=]\s? )           # name: X, value: Y
+    | (?P<typed> \s? : \s? [A-Za-z_][\w.\[\], |?]{0,40} \s? = \s? )              # name: str = value
+    | (?P<set>  \s? [\x22'`\])*]{0,4} \s? (?:=>|:=|\+=|\?=|={1,3}|:{1,2}|\uff1a|\uff1d|->|\u2192|%3[dD]|%3[aA])
+                [ \t]{0,16} (?:[|>]-?\n[ \t]{1,16})? (?:[A-Z][A-Za-z]{2,12}[ ](?=\S{12}))? )
+    | (?P<prose> \s (?:[a-z'(][A-Za-z0-9'()/-]{0,20}[, ]{1,2}){0,7}?
+                 (?:is|was|are|to|as|with|becomes|equals|now|ist|es|est|\u00e8|=|:)
+                 (?:\s(?:now|still|currently|set\sto|just|just\sset\sto))? [:\s] \s{0,2} )
     | (?P<flag> \s{1,2}--(?:body|value|secret-string|string-value|plaintext|data)[ =]{1,2} )
     | (?P<gap>  [ \t]{1,24} (?:[(=:|-]{1,2}\s{0,2})? | \s{1,3} | \s?[/|]\s? )
     """,
@@ -119,7 +134,8 @@ def _places(low: str) -> list[int]:
 
 
 _CONTEXT = re.compile(
-    r"(?i)phone|mobile|msisdn|(?<![a-z])tel(?![a-z])|cell|fax|ssn|card|(?<![a-z])pan(?![a-z])|passport|nino|nhs|cpf|dni|nif|sin(?![a-z])|pesel|bsn"
+    r"(?i)phone|mobile|msisdn|(?<![a-z])tel(?![a-z])|cell|fax|ssn|card|(?<![a-z])pan(?![a-z])|passport|nino|nhs"
+    r"|cpf|dni|nif|sin(?![a-z])|pesel|bsn"
     r"|aadha+r|totp|otp|mfa|2fa|mnemonic|seed|recovery|private.?key|authorization|cookie|(?<![a-z])auth(?![a-z])"
     "|\u624b\u673a|\u7535\u8bdd|\u8eab\u4efd\u8bc1"
 )

@@ -37,9 +37,19 @@ def forms(value: str) -> list[str]:
             once = json.dumps(spelling, ensure_ascii=ascii_only)[1:-1]
             twice = json.dumps(once, ensure_ascii=ascii_only)[1:-1]
             out += [once, once.replace("/", "\\/"), twice, _upper_escapes(once)]
-        for encoded in (quote(raw, safe=""), quote(raw, safe="/"), quote(raw, safe="!'()*~"), quote_plus(raw), quote_plus(raw, safe="/")):
+        for encoded in (
+            quote(raw, safe=""),
+            quote(raw, safe="/"),
+            quote(raw, safe="!'()*~"),
+            quote_plus(raw),
+            quote_plus(raw, safe="/"),
+        ):
             out += [encoded, _lower_escapes(encoded)]
-        out += [html.escape(spelling), html.escape(spelling, quote=False), html.escape(spelling).replace("&#x27;", "&#39;")]
+        out += [
+            html.escape(spelling),
+            html.escape(spelling, quote=False),
+            html.escape(spelling).replace("&#x27;", "&#39;"),
+        ]
         out += _base64_cores(raw)
     return sorted(dict.fromkeys(f for f in out if f), key=lambda f: (-len(f), f))
 
@@ -121,7 +131,7 @@ def replace_literal(value: JsonValue, literal: str, marker: str) -> tuple[JsonVa
             listed: list[JsonValue] = [None] * len(item)
             todo.extend((part, listed, index) for index, part in enumerate(item))
             fresh = listed
-        target[slot] = fresh  # type: ignore[index,call-overload]
+        target[slot] = fresh  # type: ignore[index]
     return (root[0], count) if count else (value, 0)
 
 

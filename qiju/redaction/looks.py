@@ -9,40 +9,62 @@ from __future__ import annotations
 
 import re
 
+from .names import word_set
+
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z")
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{16,}\Z")
 _TECH = re.compile(
     r"(?i)sha-?\d{1,3}|md5|base-?\d{2}|utf-?(?:8|16)|oauth-?\d?|[erhp]s\d{3}|ed25519|x25519|x509|ipv[46]|http[s/]?\d?"
-    r"|h26[45]|mp[34]|k8s|s3|ec2|p-?256|aes-?\d{3}|rsa-?\d{4}|python3?|v\d{1,3}(?:\.\d{1,4}){0,3}|u?int\d{1,2}|x86(?:_64)?"
-    r"|arm64|amd64|\d{1,4}(?:px|ms|kb|mb|gb|[smhdkwy])(?![a-z])|(?:web)?oauth2|i18n|l10n|a11y|gpt-?\d|iso-?\d{4,5}|log4j|tls1"
+    r"|h26[45]|mp[34]|k8s|s3|ec2|p-?256|aes-?\d{3}|rsa-?\d{4}|python3?|v\d{1,3}(?:\.\d{1,4}){0,3}|u?int\d{1,2}"
+    r"|x86(?:_64)?"
+    r"|arm64|amd64|\d{1,4}(?:px|ms|kb|mb|gb|[smhdkwy])(?![a-z])|(?:web)?oauth2|i18n|l10n|a11y|gpt-?\d"
+    r"|iso-?\d{4,5}|log4j|tls1"
 )
 # A hole to fill (`your-api-key`, `insert_token_here`), whole words that stand for a value, or a row of one character.
 _HOLE = re.compile(
     r"[<\[({].{0,80}[>\])}]\Z"
     r"|.{0,40}?(?:your|my|some|insert|replace|enter|put|add|paste|fill|the)[-_ .]?[\w -]{0,40}?"
     r"(?:api|key|token|secret|password|pass|pwd|here|value|auth|access|client|jwt|credential)s?.{0,40}\Z"
-    r"|.{0,24}?(?:change[-_ ]?(?:me|this|it)|replace[-_ ]?me|fill[-_ ]?me|placeholder|redacted|dummy|sample|removed|masked|hidden|censored).{0,40}\Z",
+    r"|.{0,24}?(?:change[-_ ]?(?:me|this|it)|replace[-_ ]?me|fill[-_ ]?me|placeholder|redacted|dummy|sample"
+    r"|removed|masked|hidden|censored).{0,40}\Z",
     re.IGNORECASE,
 )
-_HOLE_WORDS = (
-    "your my some insert replace enter put add paste fill the change placeholder redacted dummy sample removed masked hidden censored < [ ( {"
-).split()
-_STAND_INS = frozenset(
-    "example test foo bar baz none null nil true false yes no undefined unset empty todo tbd n/a na string str bytes bool int number any "
-    "optional required default secret password passwd pass pwd token key value user username admin root apikey api-key api_key credential "
-    "credentials prompt ask env input text hidden encrypted plaintext plain self this new old type public private object function return "
-    "returns file path name login email auth basic bearer oauth oauth2 oidc jwt session cookie saml ldap secretkey accesskey".split()
+_HOLE_WORDS = tuple(
+    word_set(
+        "your my some insert replace enter put add paste fill the change placeholder redacted dummy sample removed"
+        " masked hidden censored < [ ( {"
+    )
+)
+_STAND_INS = word_set(
+    "example test foo bar baz none null nil true false yes no undefined unset empty todo tbd n/a na string str"
+    " bytes bool int number any "
+    "optional required default secret password passwd pass pwd token key value user username admin root apikey"
+    " api-key api_key credential "
+    "credentials prompt ask env input text hidden encrypted plaintext plain self this new old type public private"
+    " object function return "
+    "returns file path name login email auth basic bearer oauth oauth2 oidc jwt session cookie saml ldap"
+    " secretkey accesskey"
 )
 _REFERENCE = re.compile(
-    r"\A(?:\$\{|\$\(|\$[A-Za-z_][A-Za-z0-9_]*\Z|%[A-Za-z_][A-Za-z0-9_]*%|\{\{|<%|@\{|#\{|%\(|ENC\[|!vault|arn:|op://|vault:|vault://|secret://"
-    r"|secrets?\.[A-Za-z]|env[.:][A-Za-z]|file:|ssm:|awssm|gcpsm|keyring:|keychain:|@Microsoft\.KeyVault|sha(?:1|256|384|512)[-:]|ssh-(?:rsa|ed25519)|data:|urn:|AQICAH"
-    r"|process\.env|os\.environ|os\.getenv|System\.|Environment\.|import\.meta|var\.[a-z]|local\.[a-z]|module\.[a-z]|config\.[a-z]|self\.|this\.|https?://)"
+    r"\A(?:\$\{|\$\(|\$[A-Za-z_][A-Za-z0-9_]*\Z|%[A-Za-z_][A-Za-z0-9_]*%|\{\{|<%|@\{|#\{|%\(|ENC\[|!vault|arn:"
+    r"|op://|vault:|vault://|secret://"
+    r"|secrets?\.[A-Za-z]|env[.:][A-Za-z]|file:|ssm:|awssm|gcpsm|keyring:|keychain:|@Microsoft\.KeyVault|sha(?:1"
+    r"|256|384|512)[-:]|ssh-(?:rsa|ed25519)|data:|urn:|AQICAH"
+    r"|process\.env|os\.environ|os\.getenv|System\.|Environment\.|import\.meta|var\.[a-z]|local\.[a-z]"
+    r"|module\.[a-z]|config\.[a-z]|self\.|this\.|https?://)"
 )
 _CALL = re.compile(r"\A[A-Za-z_$@&*!][\w.$:>-]{0,80}(?:\(|\[[A-Za-z0-9\"'])")
 _DOTTED = re.compile(r"\A[A-Za-z_$][A-Za-z0-9_$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_$]*)+[;,)]*\Z")
-_PATH = re.compile(r"\A(?:[A-Za-z]:[\\/]|\.{0,2}/[A-Za-z0-9_.@-]+(?:/|\Z)|~/|[A-Za-z0-9_.@-]+(?:/[A-Za-z0-9_.@-]+)+\.[a-z]{1,6}\Z)")
-_FILE = re.compile(r"\A[\w.-]{1,80}\.(?:py|js|ts|tsx|jsx|json|ya?ml|toml|md|txt|go|rs|java|rb|sh|pem|key|crt|cfg|ini|env|html?|css|png|svg|lock|xml|csv|log)\Z")
-_WORDS = re.compile(r"\A[A-Za-z]?[a-z]{2,}(?:[-_. /][A-Za-z][a-z]*|[A-Z][a-z]+)*\d{0,3}\Z|\A[A-Z]{2,}(?:[_-][A-Z0-9]+)*\Z")
+_PATH = re.compile(
+    r"\A(?:[A-Za-z]:[\\/]|\.{0,2}/[A-Za-z0-9_.@-]+(?:/|\Z)|~/|[A-Za-z0-9_.@-]+(?:/[A-Za-z0-9_.@-]+)+\.[a-z]{1,6}\Z)"
+)
+_FILE = re.compile(
+    r"\A[\w.-]{1,80}\.(?:py|js|ts|tsx|jsx|json|ya?ml|toml|md|txt|go|rs|java|rb|sh|pem|key|crt|cfg|ini|env|html?"
+    r"|css|png|svg|lock|xml|csv|log)\Z"
+)
+_WORDS = re.compile(
+    r"\A[A-Za-z]?[a-z]{2,}(?:[-_. /][A-Za-z][a-z]*|[A-Z][a-z]+)*\d{0,3}\Z|\A[A-Z]{2,}(?:[_-][A-Z0-9]+)*\Z"
+)
 _VERSION = re.compile(r"\A[v~^<>=]{0,2}\d{1,5}(?:\.\d{1,6}){1,4}(?:[-+.][A-Za-z0-9.+-]{1,24})?\Z")
 _STAMP = re.compile(r"\A\d{4}-\d{2}-\d{2}(?:[T ].*)?\Z")
 _INTEGRITY = re.compile(r"\A(?:sha\d{3}|h1)[:-]")
@@ -160,7 +182,8 @@ def token(value: str) -> bool:
 
 
 def password(value: str, explicit: bool) -> bool:
-    """Whether a value assigned to a password-like name is one; `explicit` when quoted or set as an environment value."""
+    """Whether a value assigned to a password-like name is one; `explicit` when quoted or set as an environment"
+    " value."""
     value = _head(value)
     size = len(value)
     if size < 4:

@@ -179,7 +179,7 @@ def _take(rule: Rule, match: re.Match[str], twin: str, found: list[Finding]) -> 
     start, end = match.span(rule.group)
     if start < 0 or start == end:
         return 0
-    if rule.validator and not getattr(validators, rule.validator)(twin[start:end], twin, start, end):
+    if rule.validator and not validators.find(rule.validator)(twin[start:end], twin, start, end):
         return 0
     found.append(Finding(rule.id, rule.kind, start, end, rule.confidence, rule.version))
     return max(end, match.start() + 1)

@@ -17,22 +17,64 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _HOME = re.compile(
-    r"(?:/(?:private/)?(?:home|Users|var/home|export/home|usr/home|mnt/[a-z]/Users|[a-z]/Users)|[A-Za-z]:(?:\\{1,4}|/)(?:Users|Documents and Settings)"
+    r"(?:/(?:private/)?(?:home|Users|var/home|export/home|usr/home|mnt/[a-z]/Users|[a-z]/Users)"
+    r"|[A-Za-z]:(?:\\{1,4}|/)(?:Users|Documents and Settings)"
     r"|\\{2,8}wsl(?:\$|\.localhost)\\{1,4}[\w. -]{1,40}\\{1,4}home|/mnt/wsl/[\w. -]{1,40}/home)"
-    r"(?:/|\\{1,4})(?!(?:Shared|Public|Default|All Users|linuxbrew|runner|user|username|USER|USERNAME|you|me|name)(?![\w.-]))"
+    r"(?:/|\\{1,4})(?!(?:Shared|Public|Default|All Users|linuxbrew|runner|user|username|USER|USERNAME|you|me"
+    r"|name)(?![\w.-]))"
     r"([^\s/\\:\"'`<>|*?,;()\[\]{}]{1,64})",
     re.IGNORECASE,
 )
 # Claude Code keeps a project's sessions in a folder named after its path.
 _FLAT_HOME = re.compile(r"(?<![A-Za-z0-9])-(?:home|Users)-([A-Za-z0-9_.]{2,32})(?=-|\b)")
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)", re.ASCII)
-_IPV6 = re.compile(r"(?<![\w:.])(?=[0-9a-f:]{0,39}:[0-9a-f:]{0,38}:)[0-9a-f]{0,4}(?::{1,2}[0-9a-f]{1,4}){1,7}(?:::)?(?![\w:])", re.IGNORECASE | re.ASCII)
+_IPV6 = re.compile(
+    r"(?<![\w:.])(?=[0-9a-f:]{0,39}:[0-9a-f:]{0,38}:)[0-9a-f]{0,4}(?::{1,2}[0-9a-f]{1,4}){1,7}(?:::)?(?![\w:])",
+    re.IGNORECASE | re.ASCII,
+)
 _MAC = re.compile(r"(?<![\w:-])(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}(?![\w:-])", re.IGNORECASE | re.ASCII)
 _EMAIL = re.compile(r"(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,6}(?![\w@])", re.ASCII)
 _OPEN_ADDRESSES = frozenset(("127.0.0.1", "0.0.0.0", "255.255.255.255", "::1", "::"))
 _COMMON = frozenset(
-    "root user admin ubuntu debian fedora runner docker vagrant node app dev test ci build git www data nobody localhost local "
-    "default guest home host computer desktop laptop server pc linux windows macbook container sandbox vm users".split()
+    [
+        "root",
+        "user",
+        "admin",
+        "ubuntu",
+        "debian",
+        "fedora",
+        "runner",
+        "docker",
+        "vagrant",
+        "node",
+        "app",
+        "dev",
+        "test",
+        "ci",
+        "build",
+        "git",
+        "www",
+        "data",
+        "nobody",
+        "localhost",
+        "local",
+        "default",
+        "guest",
+        "home",
+        "host",
+        "computer",
+        "desktop",
+        "laptop",
+        "server",
+        "pc",
+        "linux",
+        "windows",
+        "macbook",
+        "container",
+        "sandbox",
+        "vm",
+        "users",
+    ]
 )
 
 _plain: Engine | None = None
@@ -46,10 +88,15 @@ def machine_names() -> list[str]:
     found.append(os.path.basename(os.path.expanduser("~")))  # noqa: PTH111, PTH119 - pathlib raises without a home
     node = platform.node()
     found += [node, node.split(".", 1)[0]]
-    return sorted({name for name in found if len(name) >= 3 and name.casefold() not in _COMMON and not name.isdigit()}, key=lambda n: (-len(n), n))
+    return sorted(
+        {name for name in found if len(name) >= 3 and name.casefold() not in _COMMON and not name.isdigit()},
+        key=lambda n: (-len(n), n),
+    )
 
 
-def scrub_public(text: str, engine: Engine | None = None, names: Iterable[str] | None = None) -> tuple[str, list[Finding]]:
+def scrub_public(
+    text: str, engine: Engine | None = None, names: Iterable[str] | None = None
+) -> tuple[str, list[Finding]]:
     """The text as others may see it, and what went (spans of the given text).
 
     `names` are the user and host names to remove; None takes those of the running machine. Raises RedactionFailed as
@@ -129,10 +176,15 @@ def _private(text: str, names: re.Pattern[str] | None) -> list[Finding]:
 
 
 def _address(twin: str, match: re.Match[str]) -> bool:
-    from .validators import ipv4
+    from .personal import ipv4
 
     parts = [int(p) for p in match[0].split(".")]
-    private = parts[0] in (10, 127) or parts[:2] == [192, 168] or (parts[0] == 172 and 16 <= parts[1] <= 31) or parts[:2] == [169, 254]
+    private = (
+        parts[0] in (10, 127)
+        or parts[:2] == [192, 168]
+        or (parts[0] == 172 and 16 <= parts[1] <= 31)
+        or parts[:2] == [169, 254]
+    )
     return private or ipv4(match[0], twin, match.start(), match.end())
 
 

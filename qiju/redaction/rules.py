@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 from qiju.errors import UsageError
@@ -19,6 +18,7 @@ from qiju.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 # What may not stand directly before a match. `word` is the usual: a token never starts inside a word.
 _WORD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -84,8 +84,20 @@ _builtin: tuple[Rule, ...] | None = None
 _detectors: tuple[Detector, ...] | None = None
 
 
+_HERE = __file__.removesuffix("rules.py")  # pathlib alone would cost more than loading the rules
+
+
 def rules_dir() -> Path:
-    return Path(__file__).with_name("rules")
+    """The folder of the rule files."""
+    from pathlib import Path
+
+    return Path(_HERE, "rules")
+
+
+def _read(name: str) -> list[dict[str, object]]:
+    with open(f"{_HERE}rules/{name}.json", "rb") as file:
+        entries: list[dict[str, object]] = json.loads(file.read())
+    return entries
 
 
 def builtin_rules() -> tuple[Rule, ...]:
@@ -94,8 +106,7 @@ def builtin_rules() -> tuple[Rule, ...]:
     if _builtin is None:
         loaded: list[Rule] = []
         for name in RULE_SETS:
-            entries = json.loads((rules_dir() / f"{name}.json").read_bytes())
-            loaded.extend(_from_entry(entry) for entry in entries)
+            loaded.extend(_from_entry(entry) for entry in _read(name))
         _builtin = tuple(loaded)
     return _builtin
 
@@ -104,8 +115,10 @@ def detectors() -> tuple[Detector, ...]:
     """The rules that are code, with their ids and descriptions."""
     global _detectors
     if _detectors is None:
-        entries = json.loads((rules_dir() / "detectors.json").read_bytes())
-        _detectors = tuple(Detector(e["id"], e["version"], e["kind"], e["description"]) for e in entries)
+        _detectors = tuple(
+            Detector(str(e["id"]), int(str(e["version"])), str(e["kind"]), str(e["description"]))
+            for e in _read("detectors")
+        )
     return _detectors
 
 

@@ -69,7 +69,9 @@ def scan(text: str) -> list[Finding]:
     try:
         found = _engine()(data)
     except (TimeoutError, RuntimeError, ValueError) as error:
-        raise RedactionFailed(f"the second redaction engine failed ({type(error).__name__}), so the text was refused") from error
+        raise RedactionFailed(
+            f"the second redaction engine failed ({type(error).__name__}), so the text was refused"
+        ) from error
     out: list[Finding] = []
     for one in found:
         if not one.visible:  # type: ignore[attr-defined]

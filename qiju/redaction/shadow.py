@@ -35,7 +35,7 @@ def _unescape(match: re.Match[str]) -> str:
 def shadow(text: str) -> str:
     """The searchable twin of `text`, of the same length."""
     out = text
-    if "\x1b" in out or "[" in out and "\\" in out:
+    if "\x1b" in out or ("[" in out and "\\" in out):
         out = _ANSI.sub(lambda m: " " * (m.end() - m.start()), out)
     if "\\" in out:
         out = _ESCAPE.sub(_unescape, out)

@@ -49,8 +49,8 @@ _Path = tuple["_Path | str", "str | int"] | str
 
 _PLAIN = re.compile(r"[^\s.\[\]\"~][^\s.\[\]\"]*\Z")
 _NUMBER_KINDS = {
-    "card_number": frozenset("card pan cc cardnumber creditcard ccnumber".split()),
-    "phone": frozenset("phone mobile tel cell fax msisdn telephone cellphone phonenumber".split()),
+    "card_number": frozenset(["card", "pan", "cc", "cardnumber", "creditcard", "ccnumber"]),
+    "phone": frozenset(["phone", "mobile", "tel", "cell", "fax", "msisdn", "telephone", "cellphone", "phonenumber"]),
     "ssn": frozenset(("ssn", "sin", "tin")),
     "pin": frozenset(("pin", "otp", "cvv", "cvc")),
 }
@@ -72,7 +72,9 @@ def redact_value(engine: Engine, value: JsonValue, path: str = "") -> tuple[Json
     """A clean copy of `value` and what was replaced in it. Raises RedactionFailed as the engine does."""
     out: list[Redaction] = []
     root: list[JsonValue] = [None]
-    todo: list[tuple[JsonValue, _Path, str, list[JsonValue] | dict[str, JsonValue], int | str]] = [(value, path, _last(path), root, 0)]
+    todo: list[tuple[JsonValue, _Path, str, list[JsonValue] | dict[str, JsonValue], int | str]] = [
+        (value, path, _last(path), root, 0)
+    ]
     while todo:
         item, where, name, target, slot = todo.pop()
         fresh: JsonValue
@@ -102,7 +104,7 @@ def redact_value(engine: Engine, value: JsonValue, path: str = "") -> tuple[Json
                 placeholder = engine.mark(kind, token)
                 out.append(Redaction(_render(where), kind, "assigned-number", 0, len(placeholder), placeholder))
                 fresh = placeholder
-        target[slot] = fresh  # type: ignore[index,call-overload]
+        target[slot] = fresh  # type: ignore[index]
     return root[0], out
 
 
@@ -146,7 +148,7 @@ def _note(out: list[Redaction], field: str, done: Redacted) -> None:
 def _render(where: _Path) -> str:
     steps: list[str | int] = []
     while not isinstance(where, str):
-        where, step = where  # type: ignore[assignment]
+        where, step = where
         steps.append(step)
     text = where
     parts = [text]
@@ -175,13 +177,17 @@ def _number_kind(name: str, item: int | Number) -> str:
         return "password" if len(token) >= 4 else ""
     parts = set(names.words(name))
     if parts & _NUMBER_KINDS["card_number"] and 13 <= len(token) <= 19:
-        from .validators import luhn
+        from .personal import luhn
 
         return "card_number" if luhn(token) else ""
     if parts & _NUMBER_KINDS["phone"] and 10 <= len(token) <= 15:
         return "phone"
     if parts & _NUMBER_KINDS["ssn"] and len(token) == 9:
         return "ssn"
-    if parts & _NUMBER_KINDS["pin"] and parts <= _NUMBER_KINDS["pin"] | {"code", "number", "card"} and 3 <= len(token) <= 8:
+    if (
+        parts & _NUMBER_KINDS["pin"]
+        and parts <= _NUMBER_KINDS["pin"] | {"code", "number", "card"}
+        and 3 <= len(token) <= 8
+    ):
         return "pin"
     return ""

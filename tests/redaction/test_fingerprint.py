@@ -26,7 +26,18 @@ def test_tokens_split_at_white_space_quotes_equals_and_colons() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["use acme-corp-x now", "acme-corp-x.", "(acme-corp-x)", '"acme-corp-x"', "k=acme-corp-x;", "k:acme-corp-x", "/srv/acme-corp-x/y", "?a=acme-corp-x&b", "**acme-corp-x**", "客户\uff1aacme-corp-x\u3002"],
+    [
+        "use acme-corp-x now",
+        "acme-corp-x.",
+        "(acme-corp-x)",
+        '"acme-corp-x"',
+        "k=acme-corp-x;",
+        "k:acme-corp-x",
+        "/srv/acme-corp-x/y",
+        "?a=acme-corp-x&b",
+        "**acme-corp-x**",
+        "客户\uff1aacme-corp-x\u3002",
+    ],
 )
 def test_a_word_is_found_in_its_wrappings(text: str) -> None:
     assert spans(remembered("acme-corp-x"), text) == ["acme-corp-x"]

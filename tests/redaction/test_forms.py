@@ -89,7 +89,10 @@ def test_replacing_again_changes_nothing() -> None:
     assert replace_literal(once, "tok-77", MARK) == (once, 0)
 
 
-@pytest.mark.parametrize(("literal", "placeholder"), [("hunter2", "was hunter2"), ("Hunter2", "was hunter2"), ("mno", "QmnoZ"), ("REDACTED", MARK)])
+@pytest.mark.parametrize(
+    ("literal", "placeholder"),
+    [("hunter2", "was hunter2"), ("Hunter2", "was hunter2"), ("mno", "QmnoZ"), ("REDACTED", MARK)],
+)
 def test_a_placeholder_that_keeps_the_value_is_refused(literal: str, placeholder: str) -> None:
     with pytest.raises(UsageError):
         check_placeholder(literal, placeholder)

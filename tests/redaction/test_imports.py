@@ -20,7 +20,24 @@ def test_importing_the_package_loads_nothing_of_it() -> None:
 
 def test_redacting_a_clean_text_loads_no_heavy_module() -> None:
     extra = loaded("import qiju.redaction as r; r.redact_text('a plain note about nothing')") - loaded("pass")
-    heavy = {"dataclasses", "inspect", "logging", "asyncio", "subprocess", "tempfile", "uuid", "hashlib", "hmac", "ipaddress", "urllib.parse", "importlib.metadata", "base64", "html", "stdnum", "kingfisher_sdk"}
+    heavy = {
+        "dataclasses",
+        "inspect",
+        "logging",
+        "asyncio",
+        "subprocess",
+        "tempfile",
+        "uuid",
+        "hashlib",
+        "hmac",
+        "ipaddress",
+        "urllib.parse",
+        "importlib.metadata",
+        "base64",
+        "html",
+        "stdnum",
+        "kingfisher_sdk",
+    }
     assert not extra & heavy
 
 

@@ -17,8 +17,12 @@ BASE62 = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
 
 FRAGMENTS = st.sampled_from(
-    ["password", "token=", "api_key: ", "secret ", "-----BEGIN PRIVATE " + "KEY-----\n", "://a:", "@h.io", '"', "'", "`", "\\n", "\\\"", "\x1b[31m", "[REDACTED:x:01234567]", "[REDACTED",
-     "|a|b|\n|--|--|\n", ",", "\n", " is ", "密码", "：", "&k=", "curl -u ", "gh" + "p_", "sk" + "-", "eyJ", "4000 0000 ", "a@b.io", "1.2.3.4", "Bearer ", "{", "}", "<password>", "İ", "\u200b"]
+    [
+        "password", "token=", "api_key: ", "secret ", "-----BEGIN PRIVATE " + "KEY-----\n", "://a:", "@h.io", '"',
+        "'", "`", "\\n", "\\\"", "\x1b[31m", "[REDACTED:x:01234567]", "[REDACTED", "|a|b|\n|--|--|\n", ",", "\n",
+        " is ", "密码", "：", "&k=", "curl -u ", "gh" + "p_", "sk" + "-", "eyJ", "4000 0000 ", "a@b.io", "1.2.3.4",
+        "Bearer ", "{", "}", "<password>", "İ", "\u200b",
+    ]
 )  # fmt: skip
 TEXTS = st.lists(st.one_of(FRAGMENTS, st.text(max_size=12), st.text(BASE62, max_size=44)), max_size=14).map("".join)
 

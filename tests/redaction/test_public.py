@@ -29,7 +29,9 @@ def test_home_folders_go_and_the_rest_of_the_path_stays(text: str, kept: str) ->
     assert [f.kind for f in found] == ["home"]
 
 
-@pytest.mark.parametrize("text", ["/home/user/x", "/Users/Shared/x", "/usr/lib/x", "C:\\Windows\\x", "127.0.0.1:80", "Chrome 132.0.4169.130"])
+@pytest.mark.parametrize(
+    "text", ["/home/user/x", "/Users/Shared/x", "/usr/lib/x", "C:\\Windows\\x", "127.0.0.1:80", "Chrome 132.0.4169.130"]
+)
 def test_what_tells_nothing_stays(text: str) -> None:
     assert scrub_public(text, names=[]) == (text, [])
 
@@ -39,7 +41,19 @@ def test_names_of_user_and_host_go_as_whole_words() -> None:
     assert out == "[REDACTED:name]@[REDACTED:name]: alicella, [REDACTED:name]"
 
 
-@pytest.mark.parametrize("text", ["10.1.2.3", "192.168.7.9", "185.152.225.175", "fe80::1ff:fe23:4567:890a", "2a01:4f8:4aa:38dd::9", "3c:22:fb:01:9a:77", "nora@maple-works.io", "noreply@maple-works.io"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "10.1.2.3",
+        "192.168.7.9",
+        "185.152.225.175",
+        "fe80::1ff:fe23:4567:890a",
+        "2a01:4f8:4aa:38dd::9",
+        "3c:22:fb:01:9a:77",
+        "nora@maple-works.io",
+        "noreply@maple-works.io",
+    ],
+)
 def test_addresses_go(text: str) -> None:
     out, found = scrub_public(f"at {text} now", names=[])
     assert text not in out

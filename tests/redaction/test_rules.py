@@ -9,7 +9,16 @@ import pytest
 
 from qiju.errors import UsageError
 from qiju.redaction import Engine, matching, validators
-from qiju.redaction.rules import BEFORE, CONFIDENCE, RULE_SETS, Rule, builtin_rules, detectors, load_user_rules, rules_dir
+from qiju.redaction.rules import (
+    BEFORE,
+    CONFIDENCE,
+    RULE_SETS,
+    Rule,
+    builtin_rules,
+    detectors,
+    load_user_rules,
+    rules_dir,
+)
 from qiju.redaction.shadow import lower, shadow
 
 
@@ -50,7 +59,7 @@ def test_rule_is_well_formed(rule: Rule) -> None:
     assert rule.confidence in CONFIDENCE
     assert rule.before in BEFORE
     assert rule.within in {"", *matching.WITHIN}
-    assert not rule.validator or callable(getattr(validators, rule.validator))
+    assert not rule.validator or callable(validators.find(rule.validator))
     assert rule.group <= rule.compiled().groups
     if not rule.case:
         literal = re.sub(r"\\.", "", rule.pattern)

@@ -14,12 +14,25 @@ from qiju.redaction import Engine, RedactionFailed, scanner
 def finding(text: str, secret: str, rule: str = "kingfisher.acme.1", visible: bool = True) -> SimpleNamespace:
     data = text.encode()
     start = data.index(secret.encode())
-    return SimpleNamespace(rule_id=rule, secret=secret, visible=visible, location={"start_offset": start, "end_offset": start + len(secret.encode())})
+    return SimpleNamespace(
+        rule_id=rule,
+        secret=secret,
+        visible=visible,
+        location={"start_offset": start, "end_offset": start + len(secret.encode())},
+    )
 
 
 def test_spans_are_characters_and_united(monkeypatch: pytest.MonkeyPatch, github: str) -> None:
     text = f"é acme!77secret and {github}"
-    monkeypatch.setattr(scanner, "_run", lambda data: [finding(text, "acme!77secret"), finding(text, github), finding(text, "and", visible=False)] if b"acme!77" in data else [])
+    monkeypatch.setattr(
+        scanner,
+        "_run",
+        lambda data: (
+            [finding(text, "acme!77secret"), finding(text, github), finding(text, "and", visible=False)]
+            if b"acme!77" in data
+            else []
+        ),
+    )
     done = Engine(b"k", scanner=True).redact_text(text)
     assert [text[f.start : f.end] for f in done.findings] == ["acme!77secret", github]
     assert [f.kind for f in done.findings] == ["s_acme_1", "github_token"]

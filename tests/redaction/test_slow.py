@@ -21,14 +21,36 @@ SHORT, FACTOR, MOST = 4_000, 8, 34
 UNITS = st.lists(
     st.one_of(
         st.sampled_from(KEYWORDS),
-        st.sampled_from(["=", ":", '"', "'", "a", "A1", " ", "\n", "/", "@", ".", "-", "|", ",", "(", "%3D", "&", "\\", "密", "password=", "://a:b", "\x1b[", "is ", "--"]),
+        st.sampled_from(["=", ":", '"', "'", "a", "A1", " ", "\n", "/", "@", ".", "-", "|", ",", "(", "%3D",
+             "&", "\\", "密", "password=", "://a:b", "\x1b[", "is ", "--"]),
         st.text(min_size=1, max_size=4),
     ),
     min_size=1,
     max_size=4,
 ).map("".join)  # fmt: skip
 
-KNOWN = ["--token=", "key=", "secret:", "?secret=", "id:a,pw:", "-----BEGIN PRIVATE " + "KEY-----", "password is ", "token,key\n", "|token|\n|--|\n", "a@a.", "eyJa.", "sk" + "-", "xoxb" + "-1-", "a", "1-", "=", "\\", "f" * 32, "[REDACTED", "mnemonic abc "]
+KNOWN = [
+    "--token=",
+    "key=",
+    "secret:",
+    "?secret=",
+    "id:a,pw:",
+    "-----BEGIN PRIVATE " + "KEY-----",
+    "password is ",
+    "token,key\n",
+    "|token|\n|--|\n",
+    "a@a.",
+    "eyJa.",
+    "sk" + "-",
+    "xoxb" + "-1-",
+    "a",
+    "1-",
+    "=",
+    "\\",
+    "f" * 32,
+    "[REDACTED",
+    "mnemonic abc ",
+]
 
 
 def seconds(unit: str, size: int) -> float:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from qiju.redaction import looks, names, validators
+from qiju.redaction import looks, names
+from qiju.redaction import personal as validators
 
 ORACLES: list[tuple[str, Callable[[str], bool], str, str]] = [
     ("stdnum.luhn", validators.luhn, "0123456789", "4000000000000000"),
@@ -68,7 +69,25 @@ def test_cards(value: str, is_card: bool) -> None:
     assert validators.card(value, value, 0, len(value)) is is_card
 
 
-@pytest.mark.parametrize("value", ["10.0.0.1", "172.20.1.1", "192.168.1.1", "127.0.0.1", "169.254.1.1", "100.64.0.1", "224.0.0.1", "192.0.2.44", "198.51.100.9", "203.0.113.9", "198.18.0.1", "8.8.8.8", "999.1.1.1", "1.7.10.18"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "10.0.0.1",
+        "172.20.1.1",
+        "192.168.1.1",
+        "127.0.0.1",
+        "169.254.1.1",
+        "100.64.0.1",
+        "224.0.0.1",
+        "192.0.2.44",
+        "198.51.100.9",
+        "203.0.113.9",
+        "198.18.0.1",
+        "8.8.8.8",
+        "999.1.1.1",
+        "1.7.10.18",
+    ],
+)
 def test_addresses_that_are_not_public(value: str) -> None:
     assert not validators.ipv4(value, value, 0, len(value))
 
@@ -101,16 +120,53 @@ def test_names(name: str, strong: int) -> None:
     assert names.strength(name) == strong
 
 
-@pytest.mark.parametrize("value", ["your-api-key-here", "<token>", "${TOKEN}", "xxxxxxxx", "changeme", "YOUR_API_KEY", "****", "$TOKEN", "{{ secret }}", "process.env.KEY", "None"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "your-api-key-here",
+        "<token>",
+        "${TOKEN}",
+        "xxxxxxxx",
+        "changeme",
+        "YOUR_API_KEY",
+        "****",
+        "$TOKEN",
+        "{{ secret }}",
+        "process.env.KEY",
+        "None",
+    ],
+)
 def test_placeholders(value: str) -> None:
     assert looks.placeholder(value)
 
 
-@pytest.mark.parametrize("value", ["GetUserAccessTokenByRefreshTokenRequestV9DTO", "the_token_bucket_rate_limiter_29", "2026-01-23", "base64-encoded", "src/app/main2.py", "1.20.3-rc.1", "oauth2", "self.tokens", "getToken2(x)"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "GetUserAccessTokenByRefreshTokenRequestV9DTO",
+        "the_token_bucket_rate_limiter_29",
+        "2026-01-23",
+        "base64-encoded",
+        "src/app/main2.py",
+        "1.20.3-rc.1",
+        "oauth2",
+        "self.tokens",
+        "getToken2(x)",
+    ],
+)
 def test_words_are_not_random(value: str) -> None:
     assert not looks.random(value)
 
 
-@pytest.mark.parametrize("value", ["vvC2dEpd6zA2yV", "d19e783bdd9a82f98cfda67e8566976b", "Cinder^8548kS8", "8099f0a1-0cab-43bb-83e4-51f9ab2845ad", "fBYOJI/m6bE+nQKOekmSMv2sFTMDMKz+wGaVH1c+"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "vvC2dEpd6zA2yV",
+        "d19e783bdd9a82f98cfda67e8566976b",
+        "Cinder^8548kS8",
+        "8099f0a1-0cab-43bb-83e4-51f9ab2845ad",
+        "fBYOJI/m6bE+nQKOekmSMv2sFTMDMKz+wGaVH1c+",
+    ],
+)
 def test_generated_values_are(value: str) -> None:
     assert looks.random(value)

@@ -77,13 +77,21 @@ def test_two_keys_that_become_equal_both_stay() -> None:
 
 
 def test_the_key_is_the_context_of_its_value(engine: Engine, word: str) -> None:
-    clean, found = engine.redact_value({"db_password": word, "password_hint": word, "phone": "4155559065", "n": [{"api_key": "yXiRwemMazLWc7I4xIvb"}]})
+    clean, found = engine.redact_value(
+        {"db_password": word, "password_hint": word, "phone": "4155559065", "n": [{"api_key": "yXiRwemMazLWc7I4xIvb"}]}
+    )
     assert [one.field for one in found] == ["db_password", "phone", "n[0].api_key"]
     assert clean["password_hint"] == word  # type: ignore[index,call-overload]
 
 
 def test_numbers_keep_their_type_unless_their_key_calls_them_private(engine: Engine) -> None:
-    value: JsonValue = {"n": 4242120491236382, "ratio": Number("1.50"), "tokens": 4096, "port": 5432, "max_password": 12345}
+    value: JsonValue = {
+        "n": 4242120491236382,
+        "ratio": Number("1.50"),
+        "tokens": 4096,
+        "port": 5432,
+        "max_password": 12345,
+    }
     assert engine.redact_value(value) == (value, [])
     clean, found = engine.redact_value({"card": 4242120491236382, "password": 12345678, "ids": {"ssn": 781673953}})
     assert [one.type for one in found] == ["card_number", "password", "ssn"]
