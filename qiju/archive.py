@@ -276,12 +276,16 @@ class Writer:
         return self
 
     def write(self, rows: Sequence[Row]) -> None:
-        if not rows:
-            return
-        table = batch(rows, self.schema)
-        self._guarded(lambda: self._writer.write_batch(table, row_group_size=len(rows)))
-        self.rows += len(rows)
-        self.rev = max(self.rev, max(row.rev for row in rows))
+        """Write rows as one row group."""
+        if rows:
+            self.write_batch(batch(rows, self.schema), max(row.rev for row in rows))
+
+    def write_batch(self, table: pa.RecordBatch, rev: int) -> None:
+        """Write rows that `batch` made already; `rev` is the highest among them."""
+        if table.num_rows:
+            self._guarded(lambda: self._writer.write_batch(table, row_group_size=table.num_rows))
+            self.rows += table.num_rows
+            self.rev = max(self.rev, rev)
 
     def _guarded(self, step: Callable[[], object]) -> None:
         pa, _ = _pyarrow()

@@ -12,12 +12,16 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju import archive
+from qiju.files import sync_file
 from qiju.keeping.partitions import file_sha256
 from qiju.keeping.tiers import month_bounds
 from qiju.record import format_instant
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DESCRIPTION = "export.json"
 FORMAT = 1
@@ -55,12 +59,13 @@ def write(folder: Path, batches: Iterable[list[archive.Row]], view: str) -> list
     months = _Months(folder, view)
     pending: Future[None] | None = None
     try:
-        # Compression runs beside the reading of the next group: pyarrow and SQLite both let go of the interpreter.
+        # Compression runs beside the reading of the next group: pyarrow lets go of the interpreter meanwhile.
         with ThreadPoolExecutor(max_workers=1) as pool:
             for group in _by_month(batches):
+                table = archive.batch(group, months.schema)
                 if pending is not None:
                     pending.result()
-                pending = pool.submit(months.put, group)
+                pending = pool.submit(months.put, month_of(group[0].instant), table)
             if pending is not None:
                 pending.result()
         return months.finish()
@@ -75,20 +80,20 @@ class _Months:
     def __init__(self, folder: Path, view: str) -> None:
         self.folder = folder
         self.view = view
+        self.schema = archive.schema(view)
         self.month = ""
         self.parts: list[Part] = []
         self._writer: archive.Writer | None = None
 
-    def put(self, group: list[archive.Row]) -> None:
-        """Write a group that lies within one month."""
-        month = month_of(group[0].instant)
+    def put(self, month: str, table: pa.RecordBatch) -> None:
+        """Write rows that lie within one month."""
         if self._writer is None or month != self.month:
             self._close()
             self.month = month
             place = self.folder / f"month={month}"
             place.mkdir(exist_ok=True)
             self._writer = archive.Writer(place / "records-0001.parquet", view=self.view)
-        self._writer.write(group)
+        self._writer.write_batch(table, 0)
 
     def finish(self) -> list[Part]:
         self._close()
@@ -102,6 +107,7 @@ class _Months:
         if writer is None:
             return
         writer.__exit__(None, None, None)
+        sync_file(writer.path)
         name = writer.path.relative_to(self.folder).as_posix()
         self.parts.append(Part(name, writer.rows, writer.path.stat().st_size, file_sha256(writer.path)))
 
