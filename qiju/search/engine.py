@@ -189,7 +189,7 @@ class _Search:
 
     def rows(self, match: str, limit: int | None) -> list[int]:
         """The verified rows of the page, and one more when there is one."""
-        course = plan.course(self.query, self.at.snapshot.watermark)
+        course = plan.course(self.query, self.at.snapshot.watermark, match)
         if self.at.last:
             course = course._replace(after=self._key(course.order))
         need = None if limit is None else limit + 1
@@ -204,7 +204,7 @@ class _Search:
         return found
 
     def count(self, match: str) -> int:
-        course = plan.course(self.query, self.at.snapshot.watermark)
+        course = plan.course(self.query, self.at.snapshot.watermark, match)
         if self.query.blank:
             where, values = course.where()
             return plan.number(self.connection, f"SELECT count(*) FROM record WHERE {where}", values)

@@ -13,7 +13,7 @@ running it, for tests that look at its plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju.query import Filters, after_prefix
@@ -35,6 +35,7 @@ class Needle(NamedTuple):
 
     condition: Condition | None = None
     shorts: tuple[str, ...] = ()
+    known: tuple[int, ...] | None = None  # all rows the index names, once it has been asked
 
     @property
     def indexed(self) -> bool:
@@ -49,11 +50,13 @@ class Course(NamedTuple):
     order: tuple[str, ...] = TIME
     descending: bool = True
     after: Key | None = None
+    pieces: tuple[str, ...] = ()  # caseless literals; every match holds one of them, so a walk asks SQLite first
 
-    def where(self, *more: str) -> tuple[str, tuple[object, ...]]:
+    def where(self, *more: str, bind: Sequence[object] = ()) -> tuple[str, tuple[object, ...]]:
+        """Snapshot, `more` (which takes the values of `bind`), filters and position as one condition."""
         parts, values = self.filters.clauses()
         parts = ["record.seq <= ?", *more, *parts]
-        bound: list[object] = [self.watermark, *values]
+        bound: list[object] = [self.watermark, *bind, *values]
         if self.after is not None:
             columns = ", ".join(f"record.{column}" for column in self.order)
             parts.append(f"({columns}) {'<' if self.descending else '>'} ({', '.join('?' * len(self.after))})")
@@ -70,14 +73,17 @@ class Course(NamedTuple):
 
 
 def scan_sql(course: Course) -> Statement:
-    where, values = course.where()
+    looks, pieces = _holds(course)
+    where, values = course.where(looks, bind=pieces)
     using = "INDEXED BY record_instant" if course.order == TIME else ""
     return f"SELECT {COLUMNS} FROM record {using} WHERE {where} ORDER BY {course.order_by()}", values
 
 
 def project_sql(course: Course, project: str) -> Statement:
     """The walk of one project; several are merged."""
-    where, values = course._replace(filters=course.filters._replace(projects=(project,))).where()
+    one = course._replace(filters=course.filters._replace(projects=(project,)))
+    looks, pieces = _holds(course)
+    where, values = one.where(looks, bind=pieces)
     return f"SELECT {COLUMNS} FROM record INDEXED BY record_project WHERE {where} ORDER BY {course.order_by()}", values
 
 
@@ -195,14 +201,31 @@ def _between(connection: apsw.Connection, course: Course, aside: list[str], end:
         yield from merge(*found, key=course.key, reverse=course.descending)
 
 
+_LOOKED_AT = ("body_md", "title", "tags", "search_terms", "next_steps", "agent", "model", "model_effort")
+
+
+def _holds(course: Course) -> tuple[str, list[object]]:
+    """The pieces as a condition in SQL, for rows whose text is compared as it is written."""
+    if not course.pieces:
+        return "TRUE", []
+    looks = [f"instr(record.{column}, ?)" for column in _LOOKED_AT for _ in course.pieces]
+    return (
+        f"(record.folded <> '' OR record.digest = '' OR {' OR '.join(looks)})",
+        [piece for _ in _LOOKED_AT for piece in course.pieces],
+    )
+
+
 def _among(needle: Needle) -> tuple[str, list[object]]:
     """A subquery that gives the `seq` of every row that may hold the needle."""
     parts: list[str] = []
     values: list[object] = []
-    if needle.condition is not None:
+    if needle.known is not None:
+        parts.append("SELECT value FROM json_each(?)")
+        values.append(f"[{','.join(map(str, needle.known))}]")
+    elif needle.condition is not None:
         parts.append("SELECT rowid FROM record_trigram WHERE record_trigram MATCH ?")
         values.append(match_text(needle.condition))
-    for short in needle.shorts:
+    for short in needle.shorts if needle.known is None else ():
         parts.append("SELECT doc FROM record_trigram_instance WHERE term >= ? AND term < ?")
         values.extend((short, after_prefix(short)))
     parts.append("SELECT seq FROM record INDEXED BY record_unsealed WHERE digest = ''")

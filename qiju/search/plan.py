@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PROBE = 256  # candidates looked at to learn their density
 SHORT_PROBE = 2_000  # instances of a short term, which are cheaper
+MOST_PIECES = 4  # literals that a walk asks SQLite for itself
 COUNTED = 20_000  # rows of a project or session counted before it is called large
 SESSION_ROWS = 2_000  # a session (or prefix) of up to so many rows is sorted whole
 
@@ -68,14 +69,28 @@ def _as_indexed(literal: str) -> str:
     return fold(literal).replace("\0", trigrams.NUL_STANDS_AS)
 
 
-def course(query: Query, watermark: int) -> Course:
+def course(query: Query, watermark: int, match: str = "any") -> Course:
     """The way through the records that a query's order asks for, from its beginning."""
     if query.sort == BY_SESSION:
         order: tuple[str, ...] = ("session_id", "number", "seq")
     else:
         column = SORTS.get(query.sort, "instant")
         order = (column,) if column == "seq" else (column, "seq")
-    return Course(query.filters, watermark, order, query.descending)
+    return Course(query.filters, watermark, order, query.descending, pieces=_pieces(query, match))
+
+
+def _pieces(query: Query, match: str) -> tuple[str, ...]:
+    """Literals without letters of two cases: they stand in a row as they stand in the query, or not at all.
+
+    Rows whose folding is out of the ordinary keep their folded text and are looked at anyway.
+    """
+    if query.blank or query.regex:
+        return ()
+    literals = (fold(query.text.strip()),) if match == "phrase" else terms(query.text)
+    caseless = tuple(literal for literal in literals if literal.lower() == literal.upper() and "\0" not in literal)
+    if match == "all":
+        return caseless[:1]
+    return caseless if len(caseless) == len(literals) <= MOST_PIECES else ()
 
 
 def choose(connection: apsw.Connection, course: Course, needle: Needle, need: int | None, force: str = "") -> Plan:
@@ -94,9 +109,9 @@ def choose(connection: apsw.Connection, course: Course, needle: Needle, need: in
     walk, walked_rows = _walk(connection, course)
     if not needle.indexed:
         return Plan(walk, needle, "nothing to ask the index for")
-    exhausted, density = _density(connection, course, needle)
-    if exhausted and course.after is None and filters.until is None:
-        return Plan("set", needle, "few candidates")
+    known, density = _density(connection, course, needle)
+    if known is not None and course.after is None and filters.since is None and filters.until is None:
+        return Plan("set", needle._replace(known=known), f"{len(known)} candidates")
     return _cheapest(connection, course, needle, need, walk, walked_rows, density)
 
 
@@ -128,9 +143,10 @@ def _cheapest(
     return Plan(path, needle, reason, give_up)
 
 
-def _density(connection: apsw.Connection, course: Course, needle: Needle) -> tuple[bool, float]:
-    """(whether the bounded question met all candidates from here on, candidates a record)."""
-    met, every, density = 0, True, 0.0
+def _density(connection: apsw.Connection, course: Course, needle: Needle) -> tuple[tuple[int, ...] | None, float]:
+    """(all candidates from here on when they are few, candidates a record)."""
+    met: set[int] = set()
+    few, density = True, 0.0
     if needle.condition is not None:
         low, high = commit_bounds(connection, course)
         way = "DESC" if course.descending else "ASC"
@@ -139,18 +155,20 @@ def _density(connection: apsw.Connection, course: Course, needle: Needle) -> tup
             f" ORDER BY rowid {way} LIMIT {PROBE}",
             (match_text(needle.condition), high, low),
         ).fetchall()
-        met, every = len(rows), len(rows) < PROBE
-        span = (high - low if every else abs((high if course.descending else low) - rows[-1][0])) + 1
-        density = met / max(span, 1)
+        few = len(rows) < PROBE
+        met.update(row[0] for row in rows)
+        span = (high - low if few else abs((high if course.descending else low) - rows[-1][0])) + 1
+        density = len(rows) / max(span, 1)
     for short in needle.shorts:
-        found: tuple[Any, ...] = connection.execute(
-            f"SELECT count(*), count(DISTINCT doc) FROM (SELECT doc FROM record_trigram_instance"
-            f" WHERE term >= ? AND term < ? LIMIT {SHORT_PROBE})",
+        instances: list[tuple[Any, ...]] = connection.execute(
+            f"SELECT doc FROM record_trigram_instance WHERE term >= ? AND term < ? LIMIT {SHORT_PROBE}",
             (short, after_prefix(short)),
-        ).fetchall()[0]
-        every = every and found[0] < SHORT_PROBE
-        density = max(density, found[1] / max(course.watermark, 1))
-    return every, min(density, 1.0)
+        ).fetchall()
+        few = few and len(instances) < SHORT_PROBE
+        found = {row[0] for row in instances}
+        met |= found
+        density = max(density, len(found) / max(course.watermark, 1))
+    return tuple(sorted(met)) if few else None, min(density, 1.0)
 
 
 def _walk(connection: apsw.Connection, course: Course) -> tuple[str, int]:
