@@ -115,7 +115,7 @@ class Database:
         try:
             connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
         except apsw.Error as error:
-            raise _translation(error, path) from error
+            raise translation(error, path) from error
         db = cls(connection, path, lock_wait=lock_wait, scratch=scratch)
         try:
             with translated(db):
@@ -277,10 +277,13 @@ def translated(db: Database) -> Iterator[None]:
             f"the store {db.path} is locked{by}; waited {db.lock_wait:g} s", hint="try again in a moment"
         ) from error
     except apsw.Error as error:
-        raise _translation(error, db.path) from error
+        raise translation(error, db.path) from error
 
 
-def _translation(error: apsw.Error, path: Path | None) -> QijuError:
+def translation(error: Exception, path: Path | None) -> QijuError:
+    """What an error of SQLite's means to the person who called; `path` None: some other database."""
+    if path is None:
+        path = Path("a database file")
     if isinstance(error, apsw.FullError):
         return StorageFailed(f"no room to write {path}: the disk is full", hint="free some space, then try again")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):

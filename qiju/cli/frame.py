@@ -40,6 +40,10 @@ def run(words: list[str]) -> int:
     except Exception as error:
         if os.environ.get("QIJU_DEBUG"):
             raise
+        if type(error).__module__ == "apsw":  # from a database other than the live store, whose own are translated
+            from qiju.db import translation
+
+            return _report(translation(error, None))
         return _report(
             QijuError(
                 f"a fault in Qiju itself: {type(error).__name__}",
