@@ -31,6 +31,14 @@ APPLICATION_ID = 0x51494A55  # "QIJU"
 SCHEMA_VERSION = 1  # the number of the newest file in schema/migrations; a test compares them
 LOCK_WAIT = 30.0  # seconds
 JOURNAL_LIMIT = 16 * 1024 * 1024  # bytes a WAL may keep on disk after a checkpoint
+# What the search indexes know, term by term: `row` counts the rows of a term, `instance` names them. A range of the
+# trigram's instances answers terms of one and two characters. They belong to the connection: in the schema, tools would
+# take them for search indexes.
+_VOCABULARIES = """
+CREATE VIRTUAL TABLE temp.record_fts_vocab USING fts5vocab (main, record_fts, row);
+CREATE VIRTUAL TABLE temp.record_trigram_vocab USING fts5vocab (main, record_trigram, row);
+CREATE VIRTUAL TABLE temp.record_trigram_instance USING fts5vocab (main, record_trigram, instance);
+"""
 _WAL_WRITE_LOCK = 120  # the byte of the -shm file that SQLite locks for writing
 
 
@@ -108,6 +116,7 @@ class Database:
 
         db = cls(apsw.Connection(":memory:"), None, lock_wait=0.0, scratch=None)
         migrate.upgrade(db, None)
+        db.connection.execute(_VOCABULARIES).fetchall()
         return db
 
     @classmethod
@@ -125,6 +134,7 @@ class Database:
                     "PRAGMA secure_delete = ON; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;"
                     f"PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = {JOURNAL_LIMIT}"
                 ).fetchall()
+                connection.execute(_VOCABULARIES).fetchall()
         except BaseException:
             db.close()
             raise

@@ -75,7 +75,7 @@ CREATE TABLE record (
     schema_version INTEGER NOT NULL DEFAULT 2,
     extra TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(extra) AND json_type(extra) = 'object'),
     digest TEXT NOT NULL DEFAULT '',            -- SHA-256 of the canonical JSON; '' = unsealed (written by hand)
-    folded TEXT NOT NULL DEFAULT '',            -- NFC-casefolded search text where FTS5 would fold otherwise
+    folded TEXT NOT NULL DEFAULT '',            -- NFC-casefolded search text where the index would fold otherwise
     rev INTEGER NOT NULL DEFAULT 0,             -- number of its last content change
     tier_rev INTEGER NOT NULL DEFAULT 0,        -- number of its last tier move, 0 = never moved
     revised INTEGER NOT NULL DEFAULT 0,         -- 1 = content changed after the insert
@@ -130,10 +130,8 @@ FROM record;
 CREATE VIRTUAL TABLE record_trigram USING fts5 (
     text, content="record_search_text", content_rowid="seq", tokenize="trigram", detail="none", columnsize="0"
 );
-CREATE VIRTUAL TABLE record_fts_vocab USING fts5vocab (record_fts, row);
-CREATE VIRTUAL TABLE record_trigram_vocab USING fts5vocab (record_trigram, row);
--- Which rows hold which piece: a range of it answers terms of one and two characters.
-CREATE VIRTUAL TABLE record_trigram_instance USING fts5vocab (record_trigram, instance);
+-- What the indexes know, term by term, is read through fts5vocab tables that belong to the connection (qiju/db.py):
+-- here they would look like search indexes to tools that go through the schema, and are none.
 
 -- The instant of a ts in plain SQL, for rows written by hand. The fraction is cut off before strftime, which rounds
 -- to milliseconds, and added exactly. A ts without an offset is local time. NULL when it is no time.
