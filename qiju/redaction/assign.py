@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 
 from . import looks, names
+from .lazy import lazily
 from .matching import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .engine import Finding
 
-_WORD = re.compile(
+_WORD = lazily(
     r"pass(?:word|wd|phrase|code|wrd|wort|key)?|p?s?wd(?![a-z])|pw(?![a-z])|psk|secret|tokens?|api[-_ ]?keys?"
     r"|key(?![a-z])|keys(?=[_\"'])"
     r"|cred(?:ential)?s?|jwt|pat(?![a-z])|bearer|auth(?!or|en)|signature|(?<![a-z])sig(?![a-z])|webhook"
@@ -38,7 +39,7 @@ _STEMS = (
     .split()
 )
 _STEMS = [stem.replace("\u0000", " ") for stem in _STEMS]
-_CJK_WORD = re.compile(
+_CJK_WORD = lazily(
     "\u5bc6\u7801|\u5bc6\u78bc|\u53e3\u4ee4|\u5bc6\u94a5|\u5bc6\u9470|\u79d8\u94a5|\u79c1\u94a5|\u4ee4\u724c"
     "|\u51ed\u8bc1|\u6191\u8b49|\u6388\u6743\u7801|\u8a8d\u8a3c\u60c5\u5831|"
     "\u30d1\u30b9\u30ef\u30fc\u30c9|\u30c8\u30fc\u30af\u30f3|\u6697\u8a3c\u756a\u53f7|\u79d8\u5bc6\u9375"
@@ -49,15 +50,15 @@ _CJK_WORD = re.compile(
     "\u0643\u0644\u0645\u0629 \u0627\u0644\u0645\u0631\u0648\u0631|\u05e1\u05d9\u05e1\u05de\u05d4|contrase\u00f1a"
     "|m\u1eadt kh\u1ea9u"
 )
-_CJK_GAP = re.compile(
+_CJK_GAP = lazily(
     "[^\\x21-\\x7e\n]{0,12}?(?:\u662f|\u4e3a|\u70ba|\u6539\u6210|\u8bbe\u4e3a|\u306f|\u3092|\uff1a|\uff1d|\u300c"
     "|\u300e|\u201c|\u201d|[:=\\-]|\\s|\u0434\u043b\u044f|\u2014|\u2013){0,6}"
     "[ \t]{0,3}[\"'`\u300c\u300e\u201c]{0,2}"
 )
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
-_TAIL = re.compile(r"[A-Za-z0-9_]{0,32}(?:[.-][A-Za-z0-9_]{1,32}){0,3}")
+_TAIL = lazily(r"[A-Za-z0-9_]{0,32}(?:[.-][A-Za-z0-9_]{1,32}){0,3}")
 
-_SEP = re.compile(
+_SEP = lazily(
     r"""
       (?P<call> (?:\\?["'`]\s?)? \)? \s? (?:,|\() \s{0,4} (?=[brfu]?["'`]) )     # ("name", "value")  setName("value")
     | (?P<xml>  ["']\s{0,8} (?: (?:/?>\s{0,4}<value>) | /?> (?=[^\s<]) | (?:value|val|content)\s?=\s?(?=["']) )
@@ -74,8 +75,8 @@ _SEP = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-_RUN = re.compile(r"[!#-&(-;=?-_a-~]{1,600}", re.ASCII)  # printable, without quotes, angle brackets and backtick
-_QUERY = re.compile(r"&(?:amp;)?[A-Za-z_][\w.~-]{0,40}=|&&|\|\|")
+_RUN = lazily(r"[!#-&(-;=?-_a-~]{1,600}", re.ASCII)  # printable, without quotes, angle brackets and backtick
+_QUERY = lazily(r"&(?:amp;)?[A-Za-z_][\w.~-]{0,40}=|&&|\|\|")
 _CLOSE = {"(": ")", "[": "]", "{": "}"}
 _QUOTE_PAIRS = {
     '"': '"',
@@ -87,7 +88,7 @@ _QUOTE_PAIRS = {
     "\u300e": "\u300f",
     "\u00ab": "\u00bb",
 }
-_EMPTY_NEXT = re.compile(r"\s{0,2}[A-Za-z]")
+_EMPTY_NEXT = lazily(r"\s{0,2}[A-Za-z]")
 _SURE = ("set", "xml", "pair", "typed")
 
 
@@ -133,7 +134,7 @@ def _places(low: str) -> list[int]:
     return sorted(places)
 
 
-_CONTEXT = re.compile(
+_CONTEXT = lazily(
     r"(?i)phone|mobile|msisdn|(?<![a-z])tel(?![a-z])|cell|fax|ssn|card|(?<![a-z])pan(?![a-z])|passport|nino|nhs"
     r"|cpf|dni|nif|sin(?![a-z])|pesel|bsn"
     r"|aadha+r|totp|otp|mfa|2fa|mnemonic|seed|recovery|private.?key|authorization|cookie|(?<![a-z])auth(?![a-z])"
@@ -170,7 +171,7 @@ def _complete(twin: str, start: int, end: int) -> tuple[int, int]:
     return start, tail.end() if tail else end
 
 
-_WORD_BEFORE = re.compile(r"([A-Za-z]{2,20})[ -]\Z")
+_WORD_BEFORE = lazily(r"([A-Za-z]{2,20})[ -]\Z")
 
 
 def _two_words(twin: str, start: int, end: int, done: int) -> tuple[int, int]:

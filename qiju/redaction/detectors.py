@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 
 from . import looks, names
+from .lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .engine import Finding
 
-_BEGIN = re.compile(r"-{4,5} ?BEGIN (?:[A-Z0-9 ]{0,24})PRIVATE (?:KEY|KEY BLOCK)(?: BLOCK)? ?-{4,5}")
-_END = re.compile(r"-{4,5} ?END (?:[A-Z0-9 ]{0,24})PRIVATE (?:KEY|KEY BLOCK)(?: BLOCK)? ?-{0,5}")
+_BEGIN = lazily(r"-{4,5} ?BEGIN (?:[A-Z0-9 ]{0,24})PRIVATE (?:KEY|KEY BLOCK)(?: BLOCK)? ?-{4,5}")
+_END = lazily(r"-{4,5} ?END (?:[A-Z0-9 ]{0,24})PRIVATE (?:KEY|KEY BLOCK)(?: BLOCK)? ?-{0,5}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{4,20000}={0,3}")
-_HEADER_ROW = re.compile(r"[^\n:]{0,48}?\b(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID|Key-Type)\s?:")
-_ONE_LINE = re.compile(r"(?:[ \t]{0,3}[A-Za-z0-9+/=]{16,80}){1,200}")
+_HEADER_ROW = lazily(r"[^\n:]{0,48}?\b(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID|Key-Type)\s?:")
+_ONE_LINE = lazily(r"(?:[ \t]{0,3}[A-Za-z0-9+/=]{16,80}){1,200}")
 _ROWS = 800
 
 
@@ -154,7 +155,7 @@ def _walk_up(twin: str, at: int) -> int:
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
-_RULE_LINE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*\Z")
+_RULE_LINE = lazily(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*\Z")
 
 
 def _cells(line: str, offset: int) -> list[tuple[int, int]]:

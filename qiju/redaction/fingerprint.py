@@ -10,15 +10,17 @@ Stored form: `<hex>` for one token; `<n>:<hex of the first>:<hex of the sequence
 
 from __future__ import annotations
 
-import re
 import unicodedata
+from typing import NamedTuple
+
+from .lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_TOKEN = re.compile(r"[^\s\"'`=:\u2018\u2019\u201c\u201d\u00ab\u00bb\u300c\u300d\u300e\u300f\uff1a\uff1d]+")
-_PIECE = re.compile(r"[^\s/&,;@()|<>\[\]{}#?!\\+*~%$^\u3001\u3002\uff0c\uff1b\uff08\uff09\uff01\uff1f]+")
+_TOKEN = lazily(r"[^\s\"'`=:\u2018\u2019\u201c\u201d\u00ab\u00bb\u300c\u300d\u300e\u300f\uff1a\uff1d]+")
+_PIECE = lazily(r"[^\s/&,;@()|<>\[\]{}#?!\\+*~%$^\u3001\u3002\uff0c\uff1b\uff08\uff09\uff01\uff1f]+")
 _EDGES = ".,;!?()[]{}<>*_|\\/#&\u3001\u3002\uff0c\uff1b\uff08\uff09\uff01\uff1f"
 MEMORY = 50_000  # words answered from memory before it starts anew
 HEX = 32  # hexadecimal digits kept of each HMAC
@@ -70,19 +72,28 @@ def _mac(key: bytes, text: str) -> str:
     return digest(key, plain.encode("utf-8", "surrogatepass"), "sha256").hex()[:HEX]
 
 
+class _Hit(NamedTuple):
+    """What a word is: the remembered part of it, and the sequences it may begin as (offset, count, fingerprint)."""
+
+    single: tuple[int, int] | None
+    firsts: list[tuple[int, int, str]]
+
+
 class Remembered:
     """The matcher: called with a text, it answers the spans `[start, end)` of remembered values.
 
     `key` is the sub-key of purpose `fingerprint`, `stored` what `fingerprints` returned earlier.
     """
 
-    __slots__ = ("_by_first", "_key", "_memory", "_single")
+    __slots__ = ("_by_first", "_hits", "_key", "_misses", "_single")
 
     def __init__(self, key: bytes, stored: Iterable[str]) -> None:
         self._key = key
         self._single: set[str] = set()
         self._by_first: dict[str, list[tuple[int, str]]] = {}
-        self._memory: dict[str, str] = {}
+        # Words met before: those that are (or may begin) something remembered, and all others.
+        self._hits: dict[str, _Hit] = {}
+        self._misses: set[str] = set()
         for entry in stored:
             count, colon, rest = entry.partition(":")
             if not colon:
@@ -97,65 +108,72 @@ class Remembered:
     def __call__(self, text: str) -> list[tuple[int, int]]:
         if not self._single and not self._by_first:
             return []
+        words = set(_TOKEN.findall(text))
+        for word in words - self._misses - self._hits.keys():
+            self._learn(word)
+        if not (self._hits.keys() & words):
+            return []
         out: list[tuple[int, int]] = []
         spans = tokens(text)
         for index, (start, end) in enumerate(spans):
-            found = self._token(text, start, end)
-            if found is not None:
-                out.append(found)
-            if self._by_first:
-                last = self._sequence(text, spans, index)
-                if last:
-                    out.append(last)
+            hit = self._hits.get(text[start:end])
+            if hit is None:
+                continue
+            if hit.single is not None:
+                out.append((start + hit.single[0], start + hit.single[1]))
+            for offset, count, whole in hit.firsts:
+                found = self._sequence(text, spans[index : index + count], offset, count, whole)
+                if found is not None:
+                    out.append(found)
         return out
 
-    def _token(self, text: str, start: int, end: int) -> tuple[int, int] | None:
-        """The part of a token that is remembered: whole, without punctuation at its edges, or a piece of it."""
-        run = text[start:end]
-        mac = self._known(run)
-        if mac in self._single:
-            return start, end
+    def _learn(self, word: str) -> None:
+        single = self._part(word)
+        firsts: list[tuple[int, int, str]] = []
+        if self._by_first:
+            bare = len(word) - len(word.lstrip(_EDGES))
+            for offset in {0, bare if bare < len(word) else 0}:
+                mac = _mac(self._key, word[offset:])
+                firsts += [(offset, count, whole) for count, whole in self._by_first.get(mac, ())]
+        if single is None and not firsts:
+            if len(self._misses) >= MEMORY:
+                self._misses.clear()
+            if len(word) <= 64:
+                self._misses.add(word)
+        else:
+            if len(self._hits) >= MEMORY:
+                self._hits.clear()
+            self._hits[word] = _Hit(single, firsts)
+
+    def _part(self, run: str) -> tuple[int, int] | None:
+        """The part of a word that is remembered: whole, without punctuation at its edges, or a piece of it."""
+        if not self._single:
+            return None
+        if _mac(self._key, run) in self._single:
+            return 0, len(run)
         trimmed = run.strip(_EDGES)
         if not trimmed:
             return None
-        if trimmed != run:
-            offset = start + run.index(trimmed)
-            if self._known(trimmed.rstrip("=")) in self._single:
-                return offset, offset + len(trimmed)
-        if trimmed.isalnum():
+        if trimmed != run and _mac(self._key, trimmed) in self._single:
+            offset = run.index(trimmed)
+            return offset, offset + len(trimmed)
+        if not trimmed.isalnum():
+            for piece in _PIECE.finditer(run):
+                if piece.end() - piece.start() < len(run) and _mac(self._key, piece[0]) in self._single:
+                    return piece.span()
+        return None
+
+    def _sequence(
+        self, text: str, chosen: list[tuple[int, int]], offset: int, count: int, whole: str
+    ) -> tuple[int, int] | None:
+        """The span of a remembered sequence that begins with the first of the chosen words."""
+        if len(chosen) < count:
             return None
-        for piece in _PIECE.finditer(run):
-            if piece.end() - piece.start() < len(run) and self._known(piece[0]) in self._single:
-                return start + piece.start(), start + piece.end()
+        begin = chosen[0][0] + offset
+        parts = [text[begin : chosen[0][1]], *(text[start:end] for start, end in chosen[1:])]
+        if _mac(self._key, _join(parts)) == whole:
+            return begin, chosen[-1][1]
+        last = parts[-1].rstrip(_EDGES)
+        if last and last != parts[-1] and _mac(self._key, _join([*parts[:-1], last])) == whole:
+            return begin, chosen[-1][0] + len(last)
         return None
-
-    def _sequence(self, text: str, spans: list[tuple[int, int]], index: int) -> tuple[int, int] | None:
-        start, end = spans[index]
-        first = text[start:end]
-        candidates = [first]
-        bare = first.lstrip(_EDGES)
-        if bare and bare != first:
-            candidates.append(bare)
-        for word in candidates:
-            for count, whole in self._by_first.get(self._known(word), ()):
-                chosen = spans[index : index + count]
-                if len(chosen) < count:
-                    continue
-                parts = [word, *(text[s:e] for s, e in chosen[1:])]
-                begin = end - len(word)
-                if _mac(self._key, _join(parts)) == whole:
-                    return begin, chosen[-1][1]
-                last = parts[-1].rstrip(_EDGES)
-                if last and last != parts[-1] and _mac(self._key, _join([*parts[:-1], last])) == whole:
-                    return begin, chosen[-1][0] + len(last)
-        return None
-
-    def _known(self, word: str) -> str:
-        mac = self._memory.get(word)
-        if mac is None:
-            if len(self._memory) >= MEMORY:
-                self._memory.clear()
-            mac = _mac(self._key, word)
-            if len(word) <= 64:
-                self._memory[word] = mac
-        return mac

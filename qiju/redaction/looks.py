@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 
+from .lazy import lazily
 from .names import word_set
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z")
-_HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{16,}\Z")
-_TECH = re.compile(
+_UUID = lazily(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z")
+_HEX = lazily(r"(?:0x)?[0-9a-fA-F]{16,}\Z")
+_TECH = lazily(
     r"(?i)sha-?\d{1,3}|md5|base-?\d{2}|utf-?(?:8|16)|oauth-?\d?|[erhp]s\d{3}|ed25519|x25519|x509|ipv[46]|http[s/]?\d?"
     r"|h26[45]|mp[34]|k8s|s3|ec2|p-?256|aes-?\d{3}|rsa-?\d{4}|python3?|v\d{1,3}(?:\.\d{1,4}){0,3}|u?int\d{1,2}"
     r"|x86(?:_64)?"
@@ -21,7 +22,7 @@ _TECH = re.compile(
     r"|iso-?\d{4,5}|log4j|tls1"
 )
 # A hole to fill (`your-api-key`, `insert_token_here`), whole words that stand for a value, or a row of one character.
-_HOLE = re.compile(
+_HOLE = lazily(
     r"[<\[({].{0,80}[>\])}]\Z"
     r"|.{0,40}?(?:your|my|some|insert|replace|enter|put|add|paste|fill|the)[-_ .]?[\w -]{0,40}?"
     r"(?:api|key|token|secret|password|pass|pwd|here|value|auth|access|client|jwt|credential)s?.{0,40}\Z"
@@ -45,7 +46,7 @@ _STAND_INS = word_set(
     "returns file path name login email auth basic bearer oauth oauth2 oidc jwt session cookie saml ldap"
     " secretkey accesskey"
 )
-_REFERENCE = re.compile(
+_REFERENCE = lazily(
     r"\A(?:\$\{|\$\(|\$[A-Za-z_][A-Za-z0-9_]*\Z|%[A-Za-z_][A-Za-z0-9_]*%|\{\{|<%|@\{|#\{|%\(|ENC\[|!vault|arn:"
     r"|op://|vault:|vault://|secret://"
     r"|secrets?\.[A-Za-z]|env[.:][A-Za-z]|file:|ssm:|awssm|gcpsm|keyring:|keychain:|@Microsoft\.KeyVault|sha(?:1"
@@ -53,21 +54,19 @@ _REFERENCE = re.compile(
     r"|process\.env|os\.environ|os\.getenv|System\.|Environment\.|import\.meta|var\.[a-z]|local\.[a-z]"
     r"|module\.[a-z]|config\.[a-z]|self\.|this\.|https?://)"
 )
-_CALL = re.compile(r"\A[A-Za-z_$@&*!][\w.$:>-]{0,80}(?:\(|\[[A-Za-z0-9\"'])")
-_DOTTED = re.compile(r"\A[A-Za-z_$][A-Za-z0-9_$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_$]*)+[;,)]*\Z")
-_PATH = re.compile(
+_CALL = lazily(r"\A[A-Za-z_$@&*!][\w.$:>-]{0,80}(?:\(|\[[A-Za-z0-9\"'])")
+_DOTTED = lazily(r"\A[A-Za-z_$][A-Za-z0-9_$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_$]*)+[;,)]*\Z")
+_PATH = lazily(
     r"\A(?:[A-Za-z]:[\\/]|\.{0,2}/[A-Za-z0-9_.@-]+(?:/|\Z)|~/|[A-Za-z0-9_.@-]+(?:/[A-Za-z0-9_.@-]+)+\.[a-z]{1,6}\Z)"
 )
-_FILE = re.compile(
+_FILE = lazily(
     r"\A[\w.-]{1,80}\.(?:py|js|ts|tsx|jsx|json|ya?ml|toml|md|txt|go|rs|java|rb|sh|pem|key|crt|cfg|ini|env|html?"
     r"|css|png|svg|lock|xml|csv|log)\Z"
 )
-_WORDS = re.compile(
-    r"\A[A-Za-z]?[a-z]{2,}(?:[-_. /][A-Za-z][a-z]*|[A-Z][a-z]+)*\d{0,3}\Z|\A[A-Z]{2,}(?:[_-][A-Z0-9]+)*\Z"
-)
-_VERSION = re.compile(r"\A[v~^<>=]{0,2}\d{1,5}(?:\.\d{1,6}){1,4}(?:[-+.][A-Za-z0-9.+-]{1,24})?\Z")
-_STAMP = re.compile(r"\A\d{4}-\d{2}-\d{2}(?:[T ].*)?\Z")
-_INTEGRITY = re.compile(r"\A(?:sha\d{3}|h1)[:-]")
+_WORDS = lazily(r"\A[A-Za-z]?[a-z]{2,}(?:[-_. /][A-Za-z][a-z]*|[A-Z][a-z]+)*\d{0,3}\Z|\A[A-Z]{2,}(?:[_-][A-Z0-9]+)*\Z")
+_VERSION = lazily(r"\A[v~^<>=]{0,2}\d{1,5}(?:\.\d{1,6}){1,4}(?:[-+.][A-Za-z0-9.+-]{1,24})?\Z")
+_STAMP = lazily(r"\A\d{4}-\d{2}-\d{2}(?:[T ].*)?\Z")
+_INTEGRITY = lazily(r"\A(?:sha\d{3}|h1)[:-]")
 
 
 def placeholder(value: str) -> bool:
@@ -107,9 +106,9 @@ def _head(value: str) -> str:
     return value if len(value) <= LONGEST else value[:LONGEST]
 
 
-_RUNS = re.compile(r"[A-Z]*[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
-_LETTER = re.compile("[A-Za-z\u00c0-\uffdc]")
-_LOWER, _UPPER, _DIGIT, _SYMBOL = (re.compile(c) for c in ("[a-z]", "[A-Z]", "[0-9]", "[^A-Za-z0-9]"))
+_RUNS = lazily(r"[A-Z]*[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
+_LETTER = lazily("[A-Za-z\u00c0-\uffdc]")
+_LOWER, _UPPER, _DIGIT, _SYMBOL = (lazily(c) for c in ("[a-z]", "[A-Z]", "[0-9]", "[^A-Za-z0-9]"))
 
 
 def _kinds(value: str) -> tuple[int, bool, bool, bool, bool]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from . import validators
+from .lazy import lazily
 from .rules import BEFORE, Rule
 
 TYPE_CHECKING = False
@@ -70,9 +71,9 @@ def _rarest(keyword: str) -> tuple[str, str, str]:
 
 # The field `within`: around which runs a rule can match at all, and how far before and behind to look.
 _RUNS = {
-    "digits": (re.compile(r"[0-9][-0-9 ().AB]{6,60}[0-9Xx]"), 2, 48),
-    "hex": (re.compile(r"[a-f0-9]{32}"), 1, 80),
-    "at": (re.compile("@"), 66, 340),
+    "digits": (lazily(r"[0-9][-0-9 ().AB]{6,60}[0-9Xx]"), 2, 48),
+    "hex": (lazily(r"[a-f0-9]{32}"), 1, 80),
+    "at": (lazily("@"), 66, 340),
 }
 WITHIN = frozenset(_RUNS)
 

@@ -6,11 +6,11 @@ much a value beside it must look like a secret to be taken for one.
 
 from __future__ import annotations
 
-import re
+from .lazy import lazily
 
 NONE, WEAK, TOKEN, PASSWORD = 0, 1, 2, 3
 
-_SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SPLIT = lazily(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def word_set(words: str) -> frozenset[str]:

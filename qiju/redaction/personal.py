@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from .lazy import lazily
 from .names import word_set
 
 
@@ -219,7 +220,7 @@ def phone_plain(value: str, twin: str, start: int, end: int) -> bool:
     return len(set(value)) > 2 and not value.startswith("000")
 
 
-_COUNTRY = re.compile(
+_COUNTRY = lazily(
     r"1|7|20|27|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|2[1-689]\d|3[578]\d|42[0123]|5[09]\d|6[789]\d"
     r"|8[05789]\d|9[679]\d"
 )

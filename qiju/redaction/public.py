@@ -10,13 +10,14 @@ import os
 import re
 
 from .engine import Engine, Finding, Redacted, merge, replace
+from .lazy import lazily
 from .shadow import MASK, shadow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_HOME = re.compile(
+_HOME = lazily(
     r"(?:/(?:private/)?(?:home|Users|var/home|export/home|usr/home|mnt/[a-z]/Users|[a-z]/Users)"
     r"|[A-Za-z]:(?:\\{1,4}|/)(?:Users|Documents and Settings)"
     r"|\\{2,8}wsl(?:\$|\.localhost)\\{1,4}[\w. -]{1,40}\\{1,4}home|/mnt/wsl/[\w. -]{1,40}/home)"
@@ -26,14 +27,14 @@ _HOME = re.compile(
     re.IGNORECASE,
 )
 # Claude Code keeps a project's sessions in a folder named after its path.
-_FLAT_HOME = re.compile(r"(?<![A-Za-z0-9])-(?:home|Users)-([A-Za-z0-9_.]{2,32})(?=-|\b)")
+_FLAT_HOME = lazily(r"(?<![A-Za-z0-9])-(?:home|Users)-([A-Za-z0-9_.]{2,32})(?=-|\b)")
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)", re.ASCII)
 _IPV6 = re.compile(
     r"(?<![\w:.])(?=[0-9a-f:]{0,39}:[0-9a-f:]{0,38}:)[0-9a-f]{0,4}(?::{1,2}[0-9a-f]{1,4}){1,7}(?:::)?(?![\w:])",
     re.IGNORECASE | re.ASCII,
 )
-_MAC = re.compile(r"(?<![\w:-])(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}(?![\w:-])", re.IGNORECASE | re.ASCII)
-_EMAIL = re.compile(r"(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,6}(?![\w@])", re.ASCII)
+_MAC = lazily(r"(?<![\w:-])(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}(?![\w:-])", re.IGNORECASE | re.ASCII)
+_EMAIL = lazily(r"(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,6}(?![\w@])", re.ASCII)
 _OPEN_ADDRESSES = frozenset(("127.0.0.1", "0.0.0.0", "255.255.255.255", "::1", "::"))
 _COMMON = frozenset(
     [

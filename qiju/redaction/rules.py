@@ -146,7 +146,6 @@ def _from_entry(entry: Mapping[str, object], source: str = "builtin") -> Rule:
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\Z")
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,38}\Z")
 _FIELDS = {"id", "version", "kind", "keywords", "pattern", "group", "confidence", "before", "case", "description"}
-_UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\})(?!\})")
 
 
 def load_user_rules(tables: Iterable[Mapping[str, object]]) -> list[Rule]:

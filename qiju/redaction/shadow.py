@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import re
 
+from .lazy import lazily
+
 MASK = "\ue000"
 
 # Real escape sequences, and the ways a log prints them.
-_ANSI = re.compile(r"(?:\x1b|\\{1,2}(?:x1b|033|e(?=\[)|u001b))(?:\[[0-9;:?<=>]{0,24}[@-~]|\][^\x07\x1b\n]{0,80}\x07)")
-_ESCAPE = re.compile(r"\\{1,8}(?:([nrtbf])|([\"'/])|u00([0-7][0-9a-fA-F])|x([2-7][0-9a-fA-F]))")
-MARKER = re.compile(r"\[REDACTED(?::[a-z][a-z0-9_-]{0,40})?(?::[0-9a-f]{8,16})?\]")
+_ANSI = lazily(r"(?:\x1b|\\{1,2}(?:x1b|033|e(?=\[)|u001b))(?:\[[0-9;:?<=>]{0,24}[@-~]|\][^\x07\x1b\n]{0,80}\x07)")
+_ESCAPE = lazily(r"\\{1,8}(?:([nrtbf])|([\"'/])|u00([0-7][0-9a-fA-F])|x([2-7][0-9a-fA-F]))")
+MARKER = lazily(r"\[REDACTED(?::[a-z][a-z0-9_-]{0,40})?(?::[0-9a-f]{8,16})?\]")
 
 # Invisible characters inside a token must not hide it from a pattern; they are rare, so they only split words.
-_WHITE = re.compile("[\u00a0\u2028\u2029\ufeff\u200b-\u200d\u2060\u3000]")
+_WHITE = lazily("[\u00a0\u2028\u2029\ufeff\u200b-\u200d\u2060\u3000]")
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -95,5 +95,5 @@ def test_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qiju.redaction.fingerprint.MEMORY", 100)
     matcher = remembered("acme-corp-x")
     matcher(" ".join(f"word{i}" for i in range(1000)))
-    assert len(matcher._memory) <= 100
+    assert len(matcher._misses) <= 100
     assert spans(matcher, "acme-corp-x") == ["acme-corp-x"]
