@@ -83,6 +83,27 @@ def pad(text: str, columns: int) -> str:
     return text + " " * (columns - width(text))
 
 
+_AGES = (
+    ("year", 31_557_600),
+    ("month", 2_629_800),
+    ("week", 604_800),
+    ("day", 86_400),
+    ("hour", 3_600),
+    ("minute", 60),
+)
+
+
+def ago(instant: int, now: int) -> str:
+    """How long before `now` an instant is (both microseconds since 1970), such as `3 hours ago`, `in 2 days`."""
+    seconds = abs(now - instant) // 1_000_000
+    for name, size in _AGES:
+        count = seconds // size
+        if count:
+            words = f"{count:,} {name}{'s' if count > 1 else ''}"
+            return f"{words} ago" if instant <= now else f"in {words}"
+    return "just now"
+
+
 def json_text(value: JsonValue) -> str:
     """Indented JSON."""
     return jsontext.pretty(value)
