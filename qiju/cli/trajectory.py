@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from qiju.jsontext import JsonValue
     from qiju.trajectory.readers import StoreTrajectoryReader
     from qiju.trajectory.store import SqliteTrajectoryStore
-    from qiju.trajectory.types import FileExportReceipt
+    from qiju.trajectory.types import FileExportReceipt, TrajectoryDraft
 
 app = typer.Typer(
     help="Read, export and check the facts of sessions: messages, tool calls, results, and records.",
@@ -160,25 +160,32 @@ def export(
 ) -> None:
     """Export a snapshot as JSON, its losses declared; a file is replaced whole or left as it was."""
     from qiju.files import FileReplacement, refuse_target
+    from qiju.keeping.progress import Progress
     from qiju.trajectory.exporter import CanonicalTrajectoryExporter
     from qiju.trajectory.store import store_files
 
     query = _query(session, run, work_item, kind, after, None)
     exporter = EXPORTERS.get(format, CanonicalTrajectoryExporter)()
-    with open_reader(source, selector) as reader:
+    context = current()
+    with open_reader(source, selector) as reader, Progress("exporting", color=not context.no_color) as step:
+
+        def tick() -> bool:
+            step()
+            return False
+
         made: FileExportReceipt
         if output is None:
-            made = exporter.export_stream(reader, query, sys.stdout.buffer, view=PrivacyView(view))
+            made = exporter.export_stream(reader, query, sys.stdout.buffer, view=PrivacyView(view), cancelled=tick)
             sys.stdout.buffer.flush()
         else:
             # Whatever the source is, the store of this home is no target.
-            refuse_target(_path(output), protected=store_files(current().home))
-            made = exporter.export_file(reader, query, _path(output), view=PrivacyView(view))
+            refuse_target(_path(output), protected=store_files(context.home))
+            made = exporter.export_file(reader, query, _path(output), view=PrivacyView(view), cancelled=tick)
     text = jsontext.line(made.to_dict())
     if receipt is None:
         print(text, file=sys.stderr)
     else:
-        with FileReplacement(_path(receipt), protected=store_files(current().home)) as file:
+        with FileReplacement(_path(receipt), protected=store_files(context.home)) as file:
             file.write(text.encode() + b"\n")
 
 
@@ -248,20 +255,25 @@ def import_(
         raise UsageError(
             "name either --host or --format", hint=f"hosts: {', '.join(HOSTS)}; formats: {', '.join(FORMATS)}"
         )
+    from qiju.keeping.progress import Progress
+
     name = host or format or ""
     if name not in READERS and name not in TAKERS:
         raise UsageError(f"this Qiju cannot read {name}", hint="it reads " + ", ".join(sorted({*READERS, *TAKERS})))
     context = current()
     reports: list[JsonValue] = []
     found = [_existing(path) for path in paths]
-    with _store(context, dry_run) as store:
+    with (
+        _store(context, dry_run) as store,
+        Progress(f"importing {name}", color=not context.no_color) as step,
+    ):
         for path in found:
             if name in TAKERS:
                 reports.append({"path": str(path), "dry_run": dry_run, **TAKERS[name](store, path, dry_run)})
                 continue
             history = READERS[name](path, store.store)
             try:
-                imported = store.import_drafts(history.drafts, dry_run=dry_run)
+                imported = store.import_drafts(_stepping(history.drafts, step), dry_run=dry_run)
             finally:
                 history.close()
             reports.append({"path": str(path), "dry_run": dry_run, **imported.to_dict(), **history.report()})
@@ -303,6 +315,12 @@ def _store(context: Context, dry_run: bool) -> Iterator[SqliteTrajectoryStore]:
     fresh = dry_run and not database_path(context.home).exists()
     with context.open_for_reading() if fresh else context.open() as store:
         yield SqliteTrajectoryStore(store)
+
+
+def _stepping(drafts: Iterator[TrajectoryDraft], step: Callable[[], object]) -> Iterator[TrajectoryDraft]:
+    for draft in drafts:
+        step()
+        yield draft
 
 
 def _query(

@@ -326,6 +326,11 @@ class JournalTrajectoryStore:
         """Take in what was appended since; returns the new end."""
         index = self._live_index()
         size = os.fstat(self._handle).st_size
+        if size < self._end:
+            # A writer took back what a full disk had refused, or a recovery cut a tail: what was seen of it is void.
+            index.clear()
+            self._known.clear()
+            self._end, self._last, self._hash = frames.HEADER.size, 0, self._hash_up_to(frames.HEADER.size)
         if size <= self._end:
             return self._end
         covered = self._hash.copy()

@@ -203,9 +203,11 @@ def _open_file(path: Path) -> StoreTrajectoryReader:
         head = file.read(16)
     if head.startswith(frames.MAGIC):
         return StoreTrajectoryReader.from_journal(path)
-    if head.startswith(b"SQLite format 3\0"):
+    if head.startswith(b"SQLite format 3\0") and path.name == DATABASE:
         return _open_database(path)
-    raise NotFound(f"{path} is neither a store nor a journal")
+    raise NotFound(
+        f"{path} is neither a store nor a journal", hint=f"a store is a file {DATABASE} in a home of its own"
+    )
 
 
 def _open_database(path: Path) -> StoreTrajectoryReader:

@@ -56,8 +56,12 @@ class SqliteTrajectoryStore:
 
     @classmethod
     def open(cls, home: Path, *, writable: bool = False) -> SqliteTrajectoryStore:
-        """The store of a home. Raises what `Store.open` and `Store.open_for_reading` raise."""
-        opened = cls(Store.open(home) if writable else Store.open_for_reading(home))
+        """The store of a home, with the home's configuration (its redaction rules count for the public view, too).
+        Raises what `Store.open` and `Store.open_for_reading` raise, and `BadConfiguration`."""
+        from qiju.place.config import load_config
+
+        config = load_config(home)
+        opened = cls(Store.open(home, config) if writable else Store.open_for_reading(home, config))
         opened._owned = True
         return opened
 

@@ -59,3 +59,12 @@ def test_the_public_keys_are_those_of_the_tables():
     assert set(listed) == set(RecordKind)
     for kind, keys in listed.items():
         assert keys == set(PUBLIC[RecordKind(kind)]) - set(USAGE), kind
+
+
+def test_the_committed_schema_is_that_of_the_code():
+    """Made anew with `python -m qiju.trajectory.schema > schema/trajectory_record.schema.json`."""
+    from qiju import jsontext
+    from qiju.trajectory.schema import record_schema
+
+    committed = Path(__file__).parents[2] / "schema" / "trajectory_record.schema.json"
+    assert committed.read_text(encoding="utf-8") == jsontext.pretty(record_schema()) + "\n"
