@@ -81,6 +81,7 @@ class Store:
         self.warnings: list[str] = []
         self._key: bytes | None = None
         self._engine: Engine | None = None
+        self._remembered = (0, "")
 
     @classmethod
     def open(cls, home: Path, config: Config | None = None) -> Store:
@@ -132,6 +133,7 @@ class Store:
             from qiju.redaction import Engine, Remembered, load_user_rules
 
             key = self._root_key()
+            self._remembered = self._redacted_by_name()
             known = self.db.connection.execute("SELECT fingerprint FROM redacted_value")
             values = [str(row[0]) for row in known]
             remembered = Remembered(self.key("fingerprint"), values) if values else None
@@ -143,6 +145,20 @@ class Store:
                 remembered=remembered,
             )
         return self._engine
+
+    def refresh_engine(self) -> bool:
+        """Whether values were redacted by name since the engine was made; it is made anew then.
+
+        Long work admits records a while before it stores them: what was redacted in between must not come back.
+        """
+        if self._engine is None or self._remembered == self._redacted_by_name():
+            return False
+        self._engine = None
+        return True
+
+    def _redacted_by_name(self) -> tuple[int, str]:
+        row = self.db.connection.execute("SELECT count(*), coalesce(max(at), '') FROM redacted_value").fetchall()[0]
+        return int(str(row[0])), str(row[1])
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -311,9 +327,12 @@ class Store:
 
     def commit_terms(self, *, added: Iterable[tuple[int, str]] = (), removed: Iterable[tuple[int, str]] = ()) -> None:
         """Bring the commitment up to date: (seq, digest) pairs; unsealed rows ('' as digest) do not count."""
-        total = int(self.db.setting("commitment") or "0", 16)
-        total += sum(commitment_term(seq, digest) for seq, digest in added if digest)
-        total -= sum(commitment_term(seq, digest) for seq, digest in removed if digest)
+        difference = sum(commitment_term(seq, digest) for seq, digest in added if digest)
+        self.commit_by(difference - sum(commitment_term(seq, digest) for seq, digest in removed if digest))
+
+    def commit_by(self, difference: int) -> None:
+        """Add a sum of terms to the commitment. Only inside a write."""
+        total = int(self.db.setting("commitment") or "0", 16) + difference
         self.set("commitment", f"{total % _COMMITMENT_MODULUS:064x}")
 
     def set(self, name: str, value: str) -> None:
@@ -382,7 +401,7 @@ class Bulk:
     def __init__(self, store: Store, connection: apsw.Connection) -> None:
         self._store = store
         self._connection = connection
-        self._added: list[tuple[int, str]] = []
+        self._terms = 0  # what the added records add to the commitment: one number, however many they are
         self._first = 0
 
     def add(self, admitted: Admitted, project: Project, *, action: str = "import", tier: str = "short") -> Logged:
@@ -400,7 +419,7 @@ class Bulk:
             self._connection, record, admitted.instant, admitted.session_id, admitted.session_source, tier=tier
         )
         self._first = self._first or seq
-        self._added.append((seq, digest))
+        self._terms += commitment_term(seq, digest)
         if admitted.redactions:
             store.audit(
                 self._connection, seq, record.redactions[len(record.redactions) - admitted.redactions :], action
@@ -411,7 +430,7 @@ class Bulk:
 
     def finish(self) -> None:
         """Build the search rows of what was added, and bring the commitment up to date."""
-        if not self._added:
+        if not self._first:
             return
         for table, columns, source in (
             ("record_fts", "title, search_terms, tags, next_steps, body_md", "record"),
@@ -421,8 +440,8 @@ class Bulk:
                 f"INSERT INTO {table} (rowid, {columns}) SELECT seq, {columns} FROM {source} WHERE seq >= ?",
                 (self._first,),
             )
-        self._store.commit_terms(added=self._added)
-        self._added, self._first = [], 0
+        self._store.commit_by(self._terms)
+        self._terms = self._first = 0
 
 
 def database_path(home: Path) -> Path:

@@ -4,6 +4,9 @@ A partition is current when its manifest counts the same rows with the same high
 database, and its file is there byte for byte. Anything else (a redaction, a retag, a late row, a killed run, a lost
 file) makes it stale, and it is written anew from the rows; nothing has to remember that it became so.
 
+A file becomes the valid one under the write lock, after another look at the rows: a redaction that comes in while a
+month is being compressed must not be undone by a file that still holds the value.
+
 One thing stops a rewrite: rows in the old file that this store neither holds nor has deleted. After a loss of the
 database that file may be the only copy, so it is named and left for `qiju import`.
 """
@@ -12,11 +15,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from qiju import archive
-from qiju.errors import QijuError, Refused
+from qiju.errors import QijuError, Refused, StoreBusy
 from qiju.keeping import partitions, tiers
 from qiju.rows import COLUMNS, stored
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 
 _ROW = f"SELECT {', '.join(archive.NAMES)} FROM record WHERE seq = ?"
 _STORED = f"SELECT {COLUMNS} FROM record WHERE seq = ?"
+
+ATTEMPTS = 5
 
 
 class Wanted(NamedTuple):
@@ -103,34 +109,73 @@ def bring_up_to_date(db: Database, home: Path, project: str, month: str, *, with
     """Write, leave or remove the partition of a month, then move its rows' labels. Safe to be killed anywhere.
 
     Raises `Refused` when the folder holds rows or a manifest that are not this store's, `StorageFailed`,
-    `StoreDamaged` when a row or the file written cannot be read back; labels have not moved then.
+    `StoreDamaged` when a row or the file written cannot be read back, `StoreBusy` when the rows never held still;
+    labels have not moved then.
     """
     folder = partitions.folder_of(home, project, month)
-    manifest = partitions.load(folder)
-    # One snapshot for writing and reading back; a partition is bounded by a month, and writers are not held up by it.
-    with db.read() as connection:
-        store_id = db.setting("store_id")
-        if manifest is not None and manifest.store_id != store_id:
-            raise Refused(
-                f"{folder} belongs to another store", hint="move it away, or take it over: qiju import " + str(folder)
-            )
-        want = wanted(connection, project, month, with_long=with_long)
-        if manifest is not None and _is_current(folder, manifest, want):
-            state = "current"
-        else:
-            _refuse_strangers(connection, folder, manifest)
-            state = "written" if want.seqs else "removed"
-            if want.seqs:
-                manifest = partitions.write(home, store_id, project, month, lambda: rows(connection, want.seqs))
-    if state == "removed":
-        partitions.drop(folder)
-    _note(db, home, folder, project, month, manifest if want.seqs else None)
+    for _ in range(ATTEMPTS):
+        manifest = partitions.load(folder)
+        prepared = None
+        # One snapshot for writing and reading back; a partition is bounded by a month, and writers are not held up.
+        with db.read() as connection:
+            store_id = db.setting("store_id")
+            if manifest is not None and manifest.store_id != store_id:
+                raise Refused(
+                    f"{folder} belongs to another store", hint=f"move it away, or take it over: qiju import '{folder}'"
+                )
+            want = wanted(connection, project, month, with_long=with_long)
+            current = manifest is not None and _is_current(folder, manifest, want)
+            if not current:
+                _refuse_strangers(connection, folder, manifest)
+                if want.seqs:
+                    prepared = partitions.prepare(home, store_id, project, month, partial(rows, connection, want.seqs))
+        try:
+            if _settle(db, home, want, manifest, prepared, folder, (project, month), with_long=with_long):
+                break
+        finally:
+            if prepared is not None:
+                partitions.discard(prepared)
+    else:
+        raise StoreBusy(f"the records of {project} in {month} changed again and again", hint="run it again later")
     moved = tiers.move(db, want.moving, "long", "archive", lambda _: None)
-    if manifest is None or not want.seqs:
+    valid = prepared.manifest if prepared is not None else manifest
+    state = "current" if current else "written" if prepared is not None else "removed"
+    if valid is None or state == "removed":
         return Outcome(project, month, state, folder, 0, moved, 0)
-    if state == "current":
-        partitions.sweep(folder, keep=manifest.file)
-    return Outcome(project, month, state, folder / manifest.file, manifest.rows, moved, manifest.size)
+    return Outcome(project, month, state, folder / valid.file, valid.rows, moved, valid.size)
+
+
+def _settle(
+    db: Database,
+    home: Path,
+    want: Wanted,
+    manifest: partitions.Manifest | None,
+    prepared: partitions.Prepared | None,
+    folder: Path,
+    key: tuple[str, str],
+    *,
+    with_long: bool,
+) -> bool:
+    """Under the write lock: make the file valid, unless its rows changed since they were read.
+
+    The lock is what keeps a redaction from slipping in between: it either commits before, and the rows are read again,
+    or after, and then it brings this partition up to date itself.
+    """
+    with db.write() as connection:
+        if wanted(connection, *key, with_long=with_long) != want:
+            return False
+        if prepared is not None:
+            if not partitions.publish(prepared):
+                return False
+            _note(connection, home, folder, *key, prepared.manifest)
+        elif not want.seqs:
+            partitions.drop(folder)
+            _note(connection, home, folder, *key, None)
+        else:
+            assert manifest is not None
+            partitions.sweep(folder, keep=manifest.file)
+            _note(connection, home, folder, *key, manifest)
+    return True
 
 
 def is_current(db: Database, home: Path, project: str, month: str, *, with_long: bool) -> bool:
@@ -170,31 +215,25 @@ def _refuse_strangers(connection: apsw.Connection, folder: Path, manifest: parti
 
 
 def _note(
-    db: Database, home: Path, folder: Path, project: str, month: str, manifest: partitions.Manifest | None
+    connection: apsw.Connection,
+    home: Path,
+    folder: Path,
+    project: str,
+    month: str,
+    manifest: partitions.Manifest | None,
 ) -> None:
     """Keep the partition's facts in the database too, where `verify` and `redact` look for them."""
-    with db.read() as connection:
-        before = connection.execute(
-            "SELECT path, rows, rev, digest, sha256 FROM archive_partition WHERE project = ? AND month = ?",
-            (project, month),
-        ).fetchone()
     if manifest is None:
-        if before is not None:
-            with db.write() as connection:
-                connection.execute("DELETE FROM archive_partition WHERE project = ? AND month = ?", (project, month))
+        connection.execute("DELETE FROM archive_partition WHERE project = ? AND month = ?", (project, month))
         return
     path = (folder / manifest.file).relative_to(home).as_posix()
-    facts = (path, manifest.rows, manifest.rev, manifest.digest, manifest.sha256)
-    if before == facts:
-        return
-    with db.write() as connection:
-        connection.execute(
-            "INSERT INTO archive_partition (project, month, path, rows, rev, digest, sha256) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project, month) DO UPDATE SET "
-            "path = excluded.path, rows = excluded.rows, rev = excluded.rev, digest = excluded.digest, "
-            "sha256 = excluded.sha256, written_at = excluded.written_at",
-            (project, month, *facts),
-        )
+    connection.execute(
+        "INSERT INTO archive_partition (project, month, path, rows, rev, digest, sha256) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project, month) DO UPDATE SET "
+        "path = excluded.path, rows = excluded.rows, rev = excluded.rev, digest = excluded.digest, "
+        "sha256 = excluded.sha256, written_at = excluded.written_at WHERE sha256 <> excluded.sha256",
+        (project, month, path, manifest.rows, manifest.rev, manifest.digest, manifest.sha256),
+    )
 
 
 def stale(db: Database, home: Path, project: str | None) -> Iterator[tuple[str, str]]:

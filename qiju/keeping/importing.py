@@ -151,6 +151,7 @@ def import_path(store: Store, path: str, options: Options, progress: Callable[[i
     cannot be read becomes the report's `error`.
     """
     report = Report(path)
+    store.refresh_engine()
     with Sorter() as waiting:
         try:
             source = sources.recognise(path)
@@ -297,8 +298,11 @@ def _store_batch(store: Store, batch: list[Staged], report: Report) -> None:
 
 def _add(store: Store, bulk: Bulk, waiting: Iterator[Staged], report: Report) -> None:
     projects: dict[str, Project] = {}
+    again = store.refresh_engine()
     for staged in waiting:
         admitted, slug = _unpacked(staged)
+        if again:
+            admitted = _redacted_again(store, admitted)
         if slug not in projects:
             projects[slug] = ensure(store.db.connection, Home(slug, named=True))
         try:
@@ -311,6 +315,12 @@ def _add(store: Store, bulk: Bulk, waiting: Iterator[Staged], report: Report) ->
             report.redactions += admitted.redactions
             report.dated += bool(admitted.notes)
         report.note("added" if logged.created else "identical", staged.part, staged.line)
+
+
+def _redacted_again(store: Store, admitted: Admitted) -> Admitted:
+    """A record that waited while a value was redacted by name: that value must not come back with it."""
+    anew = store.admit(admitted.fields, session_id=admitted.session_id, session_source=admitted.session_source)
+    return anew._replace(given=admitted.given, redactions=admitted.redactions + anew.redactions, notes=admitted.notes)
 
 
 def _foresee(store: Store, waiting: Sorter, report: Report) -> None:

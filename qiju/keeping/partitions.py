@@ -118,12 +118,20 @@ def load(folder: Path) -> Manifest | None:
     return manifest
 
 
-def write(home: Path, store_id: str, project: str, month: str, rows: Callable[[], Iterable[archive.Row]]) -> Manifest:
-    """Write a partition, read it back field by field, and make it the valid one; leftovers of ours go.
+class Prepared(NamedTuple):
+    """A partition written and read back, under a temporary name: `publish` makes it the valid one."""
+
+    folder: Path
+    temporary: Path
+    manifest: Manifest
+
+
+def prepare(home: Path, store_id: str, project: str, month: str, rows: Callable[[], Iterable[archive.Row]]) -> Prepared:
+    """Write a partition beside the valid one and read it back field by field.
 
     `rows` is called twice and must give the same rows in `seq` order both times. Raises `StorageFailed`,
-    `StoreDamaged` (it read back differently) or `InvalidRecord` (a row that the schema cannot hold, named); the old
-    partition is valid then.
+    `StoreDamaged` (it read back differently) or `InvalidRecord` (a row that the schema cannot hold, named), with
+    nothing left behind. The caller publishes the result or discards it.
     """
     folder = folder_of(home, project, month)
     try:
@@ -136,21 +144,48 @@ def write(home: Path, store_id: str, project: str, month: str, rows: Callable[[]
             archive.compare(temporary, rows())
             sync_file(temporary)
             sha256 = file_sha256(temporary)
-            target = folder / f"records-{sha256[:16]}.parquet"
-            rename_over(temporary, target)
-            sync_folder(folder)
-        finally:
+        except BaseException:
             temporary.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise disk_error(error, folder) from error
     manifest = Manifest(
-        store_id, project, month, target.name, totals.rows, totals.rev, rows_digest(digests), sha256, totals.size
+        store_id=store_id,
+        project=project,
+        month=month,
+        file=f"records-{sha256[:16]}.parquet",
+        rows=totals.rows,
+        rev=totals.rev,
+        digest=rows_digest(digests),
+        sha256=sha256,
+        size=totals.size,
     )
+    return Prepared(folder, temporary, manifest)
+
+
+def publish(prepared: Prepared) -> bool:
+    """Make a prepared partition the valid one; leftovers of ours go. Raises `StorageFailed`; the old one is valid then.
+
+    False when another process's sweep took the temporary file for a leftover: prepare it again.
+    """
+    folder, manifest = prepared.folder, prepared.manifest
+    try:
+        rename_over(prepared.temporary, folder / manifest.file)
+        sync_folder(folder)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise disk_error(error, folder) from error
     text = json.dumps({"format": MANIFEST_FORMAT, **manifest._asdict()}, ensure_ascii=False, indent=2) + "\n"
     with FileReplacement(folder / MANIFEST) as out:
         out.write(text.encode())
-    sweep(folder, keep=target.name)
-    return manifest
+    sweep(folder, keep=manifest.file)
+    return True
+
+
+def discard(prepared: Prepared) -> None:
+    """Throw a prepared partition away; one that was published stays."""
+    prepared.temporary.unlink(missing_ok=True)
 
 
 def _noting(rows: Iterable[archive.Row], digests: list[str]) -> Iterator[archive.Row]:

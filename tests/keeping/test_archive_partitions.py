@@ -21,7 +21,9 @@ def row(seq: int, title: str = "t") -> archive.Row:
 
 def put(home: Path, *titles: str, store_id: str = "store") -> partitions.Manifest:
     rows = [row(n, title) for n, title in enumerate(titles, start=1)]
-    return partitions.write(home, store_id, "demo", "2025-01", lambda: rows)
+    prepared = partitions.prepare(home, store_id, "demo", "2025-01", lambda: rows)
+    assert partitions.publish(prepared)
+    return prepared.manifest
 
 
 def files(home: Path) -> list[str]:
@@ -44,6 +46,14 @@ def test_a_rewrite_replaces_the_old_file(tmp_path: Path) -> None:
     old, new = put(tmp_path, "secret"), put(tmp_path, "[gone]")
     assert old.file != new.file
     assert files(tmp_path) == sorted([new.file, "manifest.json"])
+
+
+def test_a_prepared_file_that_was_swept_away_is_told(tmp_path: Path) -> None:
+    old = put(tmp_path, "a")
+    prepared = partitions.prepare(tmp_path, "store", "demo", "2025-01", lambda: [row(1, "b")])
+    partitions.sweep(prepared.folder, keep=old.file)
+    assert not partitions.publish(prepared)
+    assert partitions.load(prepared.folder) == old
 
 
 def test_a_rewrite_that_fails_leaves_the_old_partition_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

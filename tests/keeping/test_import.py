@@ -308,3 +308,27 @@ def test_line_numbers_are_ranges_and_stay_few() -> None:
     listed = many.to_json()
     assert len(listed) == importing.MOST_RANGES + 1
     assert listed[-1] == f"and {1000 - importing.MOST_RANGES} more"
+
+
+@pytest.mark.parametrize("keep_going", [False, True])
+def test_a_value_redacted_while_records_wait_does_not_come_back(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep_going: bool
+) -> None:
+    from qiju.redaction.fingerprint import fingerprints
+
+    value = "harmless-looking-but-secret-7731"
+    path = file_of(tmp_path, entry("s:1", body_md=f"we used {value} there"))
+    real = importing._read
+
+    def then_redacted(*args: Any) -> None:
+        real(*args)
+        known = [(each,) for each in fingerprints(store.key("fingerprint"), value)]
+        store.db.connection.executemany("INSERT INTO redacted_value (fingerprint) VALUES (?)", known)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(importing, "_read", then_redacted)
+        assert counts(take(store, path, keep_going=keep_going)) == (1, 0, 0, 0, 1)
+    found = store.by_id("s:1")[0].record
+    assert value not in found.body_md
+    assert len(found.redactions) == 1
+    assert counts(take(store, path)) == (0, 1, 0, 0, 0)

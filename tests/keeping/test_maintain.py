@@ -257,6 +257,28 @@ def test_hand_edited_rows_do_not_break_the_archive(store: Store) -> None:
     assert archive.record_of(row).digest() == row.digest
 
 
+def test_a_redaction_while_a_month_is_compressed_is_not_undone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(store, 400, body_md="planted value")
+    real, done = archive.compare, []
+
+    def then_redacted(*args: Any) -> int:
+        count = real(*args)
+        if not done:
+            done.append(1)
+            with Store.open(store.home) as other, other.db.write() as connection:
+                old = other.by_seq(1)
+                assert old is not None
+                other.replace(connection, old, old.record._replace(body_md="[REDACTED]"))
+        return count
+
+    monkeypatch.setattr(archive, "compare", then_redacted)
+    run(store)
+    assert [row.body_md for path in files(store) if path.suffix == ".parquet" for row in archive.read(path)] == [
+        "[REDACTED]"
+    ]
+    assert labels(store) == {1: "archive"}
+
+
 # --- interruptions ---------------------------------------------------------------------------------------------------
 
 CUTS = [(tiers, "move"), (cold, "_note"), (partitions, "FileReplacement"), (partitions, "sweep"), (archive, "compare")]
