@@ -35,6 +35,7 @@ __all__ = [
 
 DEFAULT_PAGE = 100  # records, when the query names no limit
 TOKEN_KIND = "trajectory"
+FRESH_CUTS = 3
 
 
 def read_page(
@@ -96,13 +97,20 @@ def page_of(
 ) -> TrajectoryPage:
     """Cut or recognise the snapshot, read one slice of it, project it."""
     binding = _binding(source, query, projector.view)
-    if cursor is None:
-        snapshot, after = source.cut(), 0
-    else:
-        snapshot, after = _open_token(cursor, source, binding)
     size = query.limit or DEFAULT_PAGE
-    with source.opened(snapshot, whole=whole):
-        records = source.select(snapshot, query, after, size + 1)
+    for attempt in range(FRESH_CUTS):
+        if cursor is None:
+            snapshot, after = source.cut(), 0
+        else:
+            snapshot, after = _open_token(cursor, source, binding)
+        try:
+            with source.opened(snapshot, whole=whole):
+                records = source.select(snapshot, query, after, size + 1)
+            break
+        except CursorRejected:
+            # Without a cursor nobody asked for this very snapshot: a change just after the cut asks for another one.
+            if cursor is not None or attempt == FRESH_CUTS - 1:
+                raise
     served = records[:size]
     more = len(records) > size
     return TrajectoryPage(

@@ -209,6 +209,18 @@ def test_a_cancelled_export_leaves_the_old_file(exporter, reader, target, form):
     assert staging(target.parent) == []
 
 
+def test_an_interrupted_export_leaves_the_old_file(exporter, reader, target):
+    """Ctrl-C in the middle is as good as a cancellation."""
+
+    def interrupted() -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        exporter.export_file(reader, QUERY, target, cancelled=interrupted)
+    assert target.read_text(encoding="utf-8") == "old"
+    assert staging(target.parent) == []
+
+
 def test_cancelled_must_be_something_that_can_be_asked(exporter, reader, target):
     """A mistake in the call, found before anything is written."""
     with pytest.raises(UsageError):

@@ -17,6 +17,7 @@ from qiju.record import check
 from qiju.trajectory import (
     PrivacyView,
     RecordKind,
+    SnapshotSource,
     SqliteTrajectoryStore,
     StoreTrajectoryReader,
     Trajectory,
@@ -302,6 +303,35 @@ def test_closing_an_iteration_early_frees_the_store(reader, store):
     walk.close()
     assert not store.store.db.connection.in_transaction
     assert list(walk) == []
+
+
+def test_a_change_just_after_the_cut_costs_another_cut(reader, store, monkeypatch):
+    """A first page is never refused for what happened while it was being made."""
+    real = store.cut
+    cuts = []
+
+    def cut():
+        snapshot = real()
+        cuts.append(snapshot)
+        if len(cuts) == 1:
+            with store.store.db.write():
+                events.delete(store.store.db, [4])
+        return snapshot
+
+    monkeypatch.setattr(store, "cut", cut)
+    page = read_page(reader, TrajectoryQuery(limit=5), view=RAW)
+    assert [record.sequence for record in page.records] == [1, 2, 3, 5, 6]
+    assert len(cuts) == 2
+
+
+def test_an_open_store_is_taken_as_its_trajectory_half(reader, store):
+    """A reader needs no adapter around `qiju.store.Store`; every store of Qiju has the snapshot capability."""
+    assert read_page(StoreTrajectoryReader(store.store), QUERY, view=RAW).records == (
+        read_page(reader, QUERY, view=RAW).records
+    )
+    assert isinstance(store, SnapshotSource)
+    with pytest.raises(UsageError):
+        StoreTrajectoryReader(object())
 
 
 def test_an_empty_source_has_one_empty_page(store):
