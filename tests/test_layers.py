@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("rows", "storekey", "spool", "projects", "hosts", "skills", "redaction", "staging", "query", "render", "legacy"),
     ("db", "migrate", "admission", "views"),
     ("store", "archive", "registry"),
-    ("search", "trajectory", "install"),
+    ("search", "trajectory", "install", "lookup"),
     ("transcripts", "keeping", "erasure", "browse", "mcp"),
     ("reading",),
     ("cli", "__main__"),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from qiju import render
 from qiju.cli.context import Context
 from qiju.cli.options import Argument, Command, Option
-from qiju.errors import AmbiguousId, NotFound, UsageError
+from qiju.errors import UsageError
 from qiju.jsontext import JsonValue
+from qiju.lookup import lookup
 from qiju.rows import Stored
 from qiju.store import Store
 
 FORMATS = ("json", "markdown", "text")
 VIEWS = ("raw_private", "redacted_public")
-_CANDIDATES = 10
 
 
 def run(
@@ -24,7 +24,7 @@ def run(
         slug = None
         if project is not None:
             slug = context.project(project, reading=True).slug
-        found = [_one(store, identity, slug) for identity in dict.fromkeys(ids)]
+        found = [lookup(store, identity, slug) for identity in dict.fromkeys(ids)]
         rows = [shown(store, one, view) for one in found]
     if wanted:
         rows = [render.project_fields(row, wanted) for row in rows]
@@ -57,28 +57,6 @@ def shown(store: Store, stored: Stored, view: str) -> dict[str, JsonValue]:
     from qiju.views import public_record
 
     return public_record(store.engine(), stored.record)
-
-
-def _one(store: Store, identity: str, project: str | None) -> Stored:
-    """The record an id, or the beginning of one, stands for."""
-    exact = store.by_id(identity, project)
-    if len(exact) == 1:
-        return exact[0]
-    if exact:
-        projects = ", ".join(one.record.project for one in exact)
-        raise AmbiguousId(
-            f"{identity} exists in {len(exact)} projects: {projects}", hint="say which with --project NAME"
-        )
-    near = store.ids_with_prefix(identity, project, _CANDIDATES + 1) if identity.strip() else []
-    if not near:
-        where = f" in project {project}" if project else ""
-        raise NotFound(f"there is no record {identity!r}{where}", hint="'qiju search' prints exact ids")
-    if len(near) == 1:
-        return store.by_id(near[0][0], near[0][1])[0]
-    names = ", ".join(f"{one} ({slug})" for one, slug in near[:_CANDIDATES]) + (
-        " ..." if len(near) > _CANDIDATES else ""
-    )
-    raise AmbiguousId(f"{identity!r} is the beginning of several ids: {names}", hint="give one of them whole")
 
 
 COMMAND = Command(
