@@ -100,7 +100,8 @@ class JournalTrajectoryStore:
         known = self._same(sealed)
         if known is not None:
             return self._read(known)
-        return self._write([sealed])[0]
+        self._write([sealed])
+        return self._read(self._last_entry)
 
     def append_many(self, drafts: Iterable[TrajectoryDraft]) -> int:
         """Append drafts, a few MiB at a time, and return how many were new. Each chunk is whole or absent; when a draft
@@ -122,9 +123,9 @@ class JournalTrajectoryStore:
             chunk.append(sealed)
             size += len(sealed.payload)
             if size >= CHUNK_BYTES or len(chunk) >= CHUNK_RECORDS:
-                added += len(self._write(chunk))
+                added += self._write(chunk)
                 chunk, coming, size = [], {}, 0
-        return added + (len(self._write(chunk)) if chunk else 0)
+        return added + (self._write(chunk) if chunk else 0)
 
     def _same(self, sealed: Sealed) -> Entry | None:
         """The entry of the record that this is again; None when it is new."""
@@ -137,11 +138,11 @@ class JournalTrajectoryStore:
             _compare(sealed, stored.kind, stored.digest, stored.run_id, stored.work_item_id, stored.ts)
         return entry
 
-    def _write(self, chunk: list[Sealed]) -> list[TrajectoryRecord]:
+    def _write(self, chunk: list[Sealed]) -> int:
+        """Append a chunk, whole or not at all; returns how many records it has."""
         if self.read_only:
             raise Refused("the journal was opened read-only", hint="open it without read_only to append")
         index = self._live_index()
-        records: list[TrajectoryRecord] = []
         blocks: list[bytes] = []
         entries: list[Entry] = []
         end = self._end
@@ -150,17 +151,17 @@ class JournalTrajectoryStore:
             sealed = sealed._replace(record_id=record_id, ts=now() if sealed.ts is None else sealed.ts)
             block = frames.encode(sequence, _meta(sealed), sealed.payload.encode())
             entries.append(_entry(sequence, end, len(block), sealed, _seal_of(block)))
-            records.append(_record(sequence, sealed))
             blocks.append(block)
             end += len(block)
         raw = b"".join(blocks)
         self._append_bytes(raw)
         self._hash.update(raw)
-        self._end, self._last = end, records[-1].sequence
+        self._end, self._last = end, entries[-1].seq
+        self._last_entry = entries[-1]
         self._pending.update(((entry.session_id, entry.record_id), entry) for entry in entries)
         if len(self._pending) >= KEPT_BEHIND:
             self._flush_index(index)
-        return records
+        return len(entries)
 
     def _append_bytes(self, raw: bytes) -> None:
         """Write and flush, or leave the file as it was."""
@@ -462,16 +463,16 @@ def _identity(stat: os.stat_result) -> tuple[int, int]:
 
 
 def _meta(sealed: Sealed) -> bytes:
-    return jsontext.canonical(
-        {
-            "record_id": sealed.record_id,
-            "session_id": sealed.session_id,
-            "run_id": sealed.run_id,
-            "work_item_id": sealed.work_item_id,
-            "kind": sealed.kind.value,
-            "ts": sealed.ts,
-        }
-    ).encode()
+    # Texts and null only, under keys in order: what the plain encoder writes is canonical, and it is quick.
+    meta = {
+        "kind": sealed.kind.value,
+        "record_id": sealed.record_id,
+        "run_id": sealed.run_id,
+        "session_id": sealed.session_id,
+        "ts": sealed.ts,
+        "work_item_id": sealed.work_item_id,
+    }
+    return json.dumps(meta, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _sealed(frame: frames.Frame) -> Sealed:
