@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import uvicorn
 from datasette.app import Datasette
@@ -22,6 +24,7 @@ from datasette.plugins import DEFAULT_PLUGINS, pm
 from qiju.browse import pages
 
 HERE = Path(__file__).parent
+_parent: TextIO | None = None
 SETTINGS = {
     "allow_download": False,  # the file alone lacks what is still in the WAL; `qiju export --format sqlite` is the way
     "default_cache_ttl": 0,  # a reload shows what was logged, or redacted, a moment ago
@@ -47,6 +50,8 @@ def build(database: Path) -> Datasette:
         if pm.get_name(plugin) not in DEFAULT_PLUGINS:
             pm.unregister(plugin)
     pm.register(pages, "qiju")
+    # It would print the values of all variables, texts of records among them, wherever rich is installed.
+    vars(import_module("datasette.handle_exception"))["rich"] = None
     app = Datasette(
         [],
         metadata=json.loads((HERE / "metadata.json").read_text(encoding="utf-8")),
@@ -72,14 +77,24 @@ class _Server(uvicorn.Server):
         return nullcontext()
 
 
+def _channel() -> TextIO:
+    """Standard output for the parent alone: what Datasette prints (it shows its errors there) joins standard error."""
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    os.dup2(2, 1)
+    return channel
+
+
 def say(answer: dict[str, object]) -> None:
     """One line to the parent."""
-    sys.stdout.write(json.dumps(answer) + "\n")
-    sys.stdout.flush()
+    assert _parent is not None
+    _parent.write(json.dumps(answer) + "\n")
+    _parent.flush()
 
 
 def main(database: Path, port: int) -> int:
     """Serve until told to stop; the exit code."""
+    global _parent
+    _parent = _channel()
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     if sys.platform != "win32":  # there it would let a second server take the same port
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

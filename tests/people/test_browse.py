@@ -63,11 +63,12 @@ class Browsing:
 
 
 def fill(place: Place) -> Place:
-    """Two records of `demo`, the second of them hostile, and one of `other`."""
+    """Three records of `demo`, two of them hostile, and one of `other`."""
     body = "# Why\n\nThe **holder** renews."
     place.log(title="Leases are renewed", body_md=body, tags=["locks", "x<y"], next_steps=["tell ops"])
     place.log(title="<script>alert(3)</script>", body_md=HOSTILE, tags=["<b>"], next_steps=["<i>"], more={"k": "<u>"})
     place.log(session=OTHER, project="other", title="Colours", body_md="lease is not in the title", agent="claude")
+    place.log(title="inv\u202etxt.exe \x1b[31m", body_md="\u202eevil")
     return place
 
 
@@ -98,7 +99,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browsing]:
 def test_pages_show_projects_facets_search_queries_and_a_record(served: Browsing) -> None:
     """Start page, list with facets, full-text search, each canned query, a record with its Markdown rendered."""
     start = served.page("")
-    assert "3 records in 2" in start
+    assert "4 records in 2" in start
     assert "project__exact=demo" in start
     assert "project__exact=other" in start
     listed = served.page("qiju/record")
@@ -151,11 +152,10 @@ def test_text_of_records_is_inert_in_html(served: Browsing) -> None:
     assert "access-control-allow-origin" not in {name.lower() for name in headers}
 
 
-def test_direction_and_control_characters_are_shown_as_escapes(store: Place, browsing: Browsing) -> None:
+def test_direction_and_control_characters_are_shown_as_escapes(served: Browsing) -> None:
     """A title that turns the reading direction cannot dress up as another."""
-    store.log(title="inv\u202etxt.exe \x1b[31m", body_md="\u202eevil")
     for path in ("", "qiju/record", "qiju/record/4", "qiju/recent"):
-        text = browsing.page(path)
+        text = served.page(path)
         assert "\u202e" not in text, path
         assert "\x1b" not in text, path
         assert "\\u202e" in text, path
@@ -166,7 +166,7 @@ def test_new_records_show_at_once_and_redacted_ones_are_gone(store: Place, brows
     assert "fresh-and-new" not in browsing.page("qiju/record")
     store.log(title="fresh-and-new", body_md="hush-hush-value")
     assert "fresh-and-new" in browsing.page("qiju/record")
-    paths = ("qiju/record/4", "qiju/record.csv", "qiju/record.json", "qiju/record/4.json", "qiju/record?_search=fresh")
+    paths = ("qiju/record/5", "qiju/record.csv", "qiju/record.json", "qiju/record/5.json", "qiju/record?_search=fresh")
     assert any("hush-hush-value" in browsing.page(path) for path in paths)
     redacted = store.run("redact", "--value-stdin", "--reason", "t", given="hush-hush-value")
     if redacted.code == 2 and "No such command" in redacted.err:
@@ -194,7 +194,7 @@ def test_no_sql_writes(served: Browsing) -> None:
     for sql in WRITES:
         assert served.get("qiju?sql=" + urllib.parse.quote_plus(sql))[0] == 400, sql
     assert served.place.db.read_bytes() == before
-    assert "3 records in 2" in served.page("")
+    assert "4 records in 2" in served.page("")
 
 
 def test_no_method_but_reading_ones(served: Browsing) -> None:
@@ -330,7 +330,7 @@ def test_a_read_only_store_is_served_from_a_copy(store: Place) -> None:
     store.home.chmod(0o500)
     try:
         running = Browsing(store, "--port", "0")
-        assert "3 records in 2" in running.page("")
+        assert "4 records in 2" in running.page("")
         _code, err = running.stop()
         assert "copy" in err
     finally:
