@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LISTED = 500  # records of a ranked list
 RESCORED = 100  # of them scored from their text
 COUNTED = 4_000  # records of a word counted before its frequency is estimated
-SCORED = 30_000  # records that bm25 may score
+SCORED = 15_000
 NEWEST = 20_000  # records looked at where all words are common
 
 FIELD_WEIGHTS = (8.0, 2.0, 1.0)  # title; search terms; tags, next steps and body
