@@ -16,11 +16,11 @@ from qiju.errors import StoreDamaged
 from qiju.files import PathReplacement
 
 if TYPE_CHECKING:
-    from qiju.erasure.secret import Secret
+    from qiju.erasure.secret import Secret, Sought
 
 
-def holds(path: Path, secret: Secret) -> int:
-    """How many places of the file hold the secret, decoded: values, column names, metadata.
+def holds(path: Path, sought: Sought) -> int:
+    """How many places of the file hold what is sought, decoded: values, column names, metadata.
 
     Raises `StoreDamaged` when it is no readable Parquet.
     """
@@ -30,30 +30,30 @@ def holds(path: Path, secret: Secret) -> int:
     count = 0
     try:
         with path.open("rb") as handle, parquet.ParquetFile(handle) as file:
-            count += _in_schema(file.schema_arrow, secret)
+            count += _in_schema(file.schema_arrow, sought)
             for key, value in (file.metadata.metadata or {}).items():
-                count += key != b"ARROW:schema" and (secret.in_bytes(key) or secret.in_bytes(value))
+                count += key != b"ARROW:schema" and (sought.in_bytes(key) or sought.in_bytes(value))
             for found in file.iter_batches(batch_size=1024):
                 for column in found.columns:
-                    count += sum(_places(item, secret) for item in column.to_pylist())
+                    count += sum(_places(item, sought) for item in column.to_pylist())
     except (OSError, pa.ArrowException) as error:
         raise StoreDamaged(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
     return count
 
 
-def _in_schema(schema: Any, secret: Secret) -> int:
-    return sum(bool(secret.spans(str(field))) for field in schema)
+def _in_schema(schema: Any, sought: Sought) -> int:
+    return sum(bool(sought.spans(str(field))) for field in schema)
 
 
-def _places(value: Any, secret: Secret) -> int:
+def _places(value: Any, sought: Sought) -> int:
     if isinstance(value, str):
-        return len(secret.spans(value)) if secret.in_text(value) else 0
+        return len(sought.spans(value)) if sought.in_text(value) else 0
     if isinstance(value, bytes):
-        return int(secret.in_bytes(value))
+        return int(sought.in_bytes(value))
     if isinstance(value, dict):
-        return sum(_places(key, secret) + _places(part, secret) for key, part in value.items())
+        return sum(_places(key, sought) + _places(part, sought) for key, part in value.items())
     if isinstance(value, list | tuple):
-        return sum(_places(part, secret) for part in value)
+        return sum(_places(part, sought) for part in value)
     return 0
 
 

@@ -7,6 +7,7 @@ anew. Both happen inside SQLite's own transactions, so a killed run leaves the f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,11 +54,25 @@ def clean(path: Path, secret: Secret) -> list[str]:
     """Clean the file where it lies; returns what is left, in words. Raises `StoreDamaged`, `StoreBusy`."""
     if is_store(path):
         return _clean_store(path, secret)
+    change(path, lambda connection: _rows_of(connection, secret, change=True), always=True)
+    left = proof.file_holds(path, secret)
+    return [f"{left} places in {path}"] if left else []
+
+
+def change(path: Path, work: Callable[[apsw.Connection], object], *, always: bool = False) -> None:
+    """Change rows of a SQLite file in one transaction, then build its indexes anew and shrink it, if rows changed or
+    `always`.
+
+    Raises `StoreDamaged`.
+    """
     connection = _opened(path)
     try:
+        before = connection.total_changes()
         connection.execute("BEGIN IMMEDIATE")
-        _rows_of(connection, secret, change=True)
+        work(connection)
         connection.execute("COMMIT")
+        if connection.total_changes() == before and not always:
+            return
         for table in _fts(connection):
             connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'rebuild\')')
             connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'optimize\')')
@@ -66,8 +81,6 @@ def clean(path: Path, secret: Secret) -> list[str]:
         raise StoreDamaged(f"{path} cannot be cleaned: {error}") from error
     finally:
         connection.close()
-    left = proof.file_holds(path, secret)
-    return [f"{left} places in {path}"] if left else []
 
 
 def _clean_store(path: Path, secret: Secret) -> list[str]:
@@ -81,11 +94,12 @@ def _clean_store(path: Path, secret: Secret) -> list[str]:
         reader = indexes.cut_wal(db)
         checked = proof.DatabaseProof(db, secret, reader)
         left = [f"{path}: {what}" for what in (*done.problems, *checked.remains)]
-    _refresh_manifest(path)
+    refresh(path)
     return left
 
 
-def _refresh_manifest(path: Path) -> None:
+def refresh(path: Path) -> None:
+    """Let the manifest beside a backup tell the new bytes."""
     from qiju.keeping.backup import refresh_manifest
 
     refresh_manifest(path)

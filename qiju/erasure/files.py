@@ -57,18 +57,18 @@ class Scope(NamedTuple):
 def look(scope: Scope, secret: Secret, step: Step = lambda _: None) -> Report:
     """Count what each file holds; nothing is changed."""
     report = Report()
-    for path in _walk(scope, report):
+    for path in walk(scope, report):
         step(1)
         if count := _count(path, secret, report):
             report.changes.append(Changed(tier_of(scope, path), str(path), count))
-    _unreachable(scope, report)
+    unreachable(scope, report)
     return report
 
 
 def clean(scope: Scope, secret: Secret, step: Step = lambda _: None, *, only: Path | None = None) -> Report:
     """Clean every file that holds the secret, its name included, and look at each again. `only` is one root."""
     report = Report()
-    walked = list(_walk(scope, report)) if only is None else list(_below(only / MARKER_FOLDER, report))
+    walked = list(walk(scope, report)) if only is None else list(_below(only / MARKER_FOLDER, report))
     for path in walked:
         step(1)
         if count := _count(path, secret, report):
@@ -78,7 +78,7 @@ def clean(scope: Scope, secret: Secret, step: Step = lambda _: None, *, only: Pa
     for folder in _tops(scope) if only is None else [only / MARKER_FOLDER]:
         _rename_folders(folder, secret, report)
     if only is None:
-        _unreachable(scope, report)
+        unreachable(scope, report)
     return report
 
 
@@ -97,7 +97,8 @@ def _tops(scope: Scope) -> list[Path]:
     return [scope.home, *(root / MARKER_FOLDER for root in scope.roots)]
 
 
-def _walk(scope: Scope, report: Report) -> Iterator[Path]:
+def walk(scope: Scope, report: Report) -> Iterator[Path]:
+    """Every file to be looked at, once."""
     seen: set[Path] = set()
     for top in _tops(scope):
         for path in _below(top, report):
@@ -165,7 +166,8 @@ def _alive(pid: int, path: Path) -> bool:
     return True
 
 
-def _unreachable(scope: Scope, report: Report) -> None:
+def unreachable(scope: Scope, report: Report) -> None:
+    """Name the roots that are not there."""
     for root in scope.roots:
         if not root.is_dir():
             report.problems.append(
@@ -176,7 +178,8 @@ def _unreachable(scope: Scope, report: Report) -> None:
 # --- one file --------------------------------------------------------------------------------------------------------
 
 
-def _kind(path: Path) -> str:
+def kind_of(path: Path) -> str:
+    """What a file is by its first bytes: sqlite, parquet or text."""
     from qiju.erasure.databases import MAGIC
 
     with path.open("rb") as file:
@@ -202,7 +205,7 @@ def _count(path: Path, secret: Secret, report: Report) -> int:
 def _places(path: Path, secret: Secret) -> int:
     from qiju.erasure import columnar, databases, proof
 
-    kind = _kind(path)
+    kind = kind_of(path)
     if kind == "sqlite":
         return databases.holds(path, secret)
     if kind == "parquet":
@@ -225,7 +228,7 @@ def _cleaned(scope: Scope, path: Path, secret: Secret, report: Report) -> Path:
     from qiju.erasure import columnar, databases, texts
 
     try:
-        kind = _kind(path)
+        kind = kind_of(path)
         if kind == "sqlite":
             report.problems.extend(databases.clean(path, secret))
         elif kind == "parquet":

@@ -24,7 +24,7 @@ from qiju.record import format_instant
 from qiju.registry import Registry
 
 if TYPE_CHECKING:
-    from qiju.erasure.secret import Secret
+    from qiju.erasure.secret import Secret, Sought
     from qiju.store import Store
     from qiju.trajectory.filelock import WriterLock
 
@@ -125,7 +125,7 @@ def redact(store: Store, request: Request, step: Step = lambda _: None) -> Outco
     Raises `NothingToRedact` when it stands nowhere and no erasure of it is pending, `RedactionIncomplete` when it
     stands nowhere in what could be read, `StoreBusy`. An incomplete erasure is told by `Outcome.remains`.
     """
-    lock = _only_one(store.home)
+    lock = only_one(store.home)
     try:
         return _redact(store, request, step)
     finally:
@@ -263,20 +263,21 @@ def _prove(store: Store, secret: Secret, outcome: Outcome, step: Step) -> None:
     outcome.remains += checked.remains
 
 
-def settle(store: Store, secret: Secret | None, step: Step) -> proof.DatabaseProof:
+def settle(store: Store, secret: Secret | None, step: Step, also: Sought | None = None) -> proof.DatabaseProof:
     """Clean indexes and WAL and prove the database, with VACUUM when the first proof asks for it."""
     indexes.merge(store.db, step)
     reader = indexes.cut_wal(store.db)
-    checked = proof.DatabaseProof(store.db, secret, reader)
+    checked = proof.DatabaseProof(store.db, secret, reader, also)
     if checked.retry and not reader:
         indexes.vacuum(store.db)
         reader = indexes.cut_wal(store.db)
-        checked = proof.DatabaseProof(store.db, secret, reader)
+        checked = proof.DatabaseProof(store.db, secret, reader, also)
         checked.vacuumed = True
     return checked
 
 
-def _only_one(home: Path, wait: float = 30.0) -> WriterLock:
+def only_one(home: Path, wait: float = 30.0) -> WriterLock:
+    """Keep other erasures out. Raises `StoreBusy` when one does not end within `wait` seconds."""
     from qiju.trajectory.filelock import WriterLock
 
     deadline = time.monotonic() + wait

@@ -24,7 +24,7 @@ from qiju.record import fold
 
 if TYPE_CHECKING:
     from qiju.db import Database
-    from qiju.erasure.secret import Secret
+    from qiju.erasure.secret import Secret, Sought
 
 CHUNK = 4 * 1024 * 1024  # bytes read at once
 _AROUND = 12  # bytes of a hit's surroundings that must agree, too
@@ -54,21 +54,21 @@ _MACHINE = (
 )
 
 
-def remains_in_file(db: Database, secret: Secret) -> list[str]:
-    """What is left of the secret in the bytes of the database and its WAL."""
+def remains_in_file(db: Database, sought: Sought) -> list[str]:
+    """What is left of the text sought in the bytes of the database and its WAL."""
     if db.path is None:
         return []
     with db.read() as connection:
         connection.execute("SELECT count(*) FROM setting").fetchall()  # holds the snapshot, and the file with it
-        found = _unexplained(connection, secret, _hits(_live_chunks(db.path), secret))
+        found = _unexplained(connection, sought, _hits(_live_chunks(db.path), sought))
         left = [f"{found} places in {db.path.name}"] if found else []
         wal = db.path.with_name(db.path.name + "-wal")
-        if wal.exists() and (more := _unexplained(connection, secret, _hits(_file_chunks(wal), secret))):
+        if wal.exists() and (more := _unexplained(connection, sought, _hits(_file_chunks(wal), sought))):
             left.append(f"{more} places in {wal.name}")
     return left
 
 
-def _unexplained(connection: apsw.Connection, secret: Secret, hits: Iterator[tuple[bytes, int, int]]) -> int:
+def _unexplained(connection: apsw.Connection, sought: Sought, hits: Iterator[tuple[bytes, int, int]]) -> int:
     known: dict[bytes, list[tuple[bytes, int]]] = {}
     left = 0
     for around, at, size in hits:
@@ -104,14 +104,14 @@ def _agree(around: bytes, at: int, live: bytes, place: int, size: int) -> bool:
     return around[at - before : at + size + after] == live[place - before : place + size + after]
 
 
-def _hits(chunks: Iterator[bytes], secret: Secret) -> Iterator[tuple[bytes, int, int]]:
+def _hits(chunks: Iterator[bytes], sought: Sought) -> Iterator[tuple[bytes, int, int]]:
     """Each hit with its surroundings: bytes, where the hit begins in them, its length."""
-    keep = max(len(needle) for needle in secret.needles) + 2 * _SIDE  # what a hit at the edge still needs behind it
+    keep = max(len(needle) for needle in sought.needles) + 2 * _SIDE  # what a hit at the edge still needs behind it
     tail, base, begin, count = b"", 0, 0, 0
     for chunk in chunks:
         data = tail + chunk
         end = base + len(data) - keep
-        for at, size in _in_order(secret, data):
+        for at, size in _in_order(sought, data):
             if begin <= base + at < end:
                 yield data[max(0, at - _SIDE) : at + size + _SIDE], min(at, _SIDE), size
                 count += 1
@@ -120,13 +120,13 @@ def _hits(chunks: Iterator[bytes], secret: Secret) -> Iterator[tuple[bytes, int,
         begin = max(begin, end)
         tail = data[-2 * keep :]
         base += len(data) - len(tail)
-    for at, size in _in_order(secret, tail):
+    for at, size in _in_order(sought, tail):
         if base + at >= begin:
             yield tail[max(0, at - _SIDE) : at + size + _SIDE], min(at, _SIDE), size
 
 
-def _in_order(secret: Secret, data: bytes) -> list[tuple[int, int]]:
-    return sorted(secret.hits(data)) if secret.in_bytes(data) else []
+def _in_order(sought: Sought, data: bytes) -> list[tuple[int, int]]:
+    return sorted(sought.hits(data)) if sought.in_bytes(data) else []
 
 
 def _live_chunks(path: Path) -> Iterator[bytes]:
@@ -154,9 +154,9 @@ def _file_chunks(path: Path) -> Iterator[bytes]:
             yield data
 
 
-def file_holds(path: Path, secret: Secret) -> int:
-    """How many places of an ordinary file hold the secret's bytes."""
-    return sum(1 for _ in _hits(_file_chunks(path), secret))
+def file_holds(path: Path, sought: Sought) -> int:
+    """How many places of an ordinary file hold the text sought text's bytes."""
+    return sum(1 for _ in _hits(_file_chunks(path), sought))
 
 
 # --- index terms -----------------------------------------------------------------------------------------------------
@@ -301,8 +301,9 @@ def _dirty(file: Any) -> int:
 class DatabaseProof:
     """The four parts for one database; `remains` says in words what failed, `retry` whether VACUUM may help."""
 
-    def __init__(self, db: Database, secret: Secret | None, reader: str) -> None:
-        self.bytes_left = [] if secret is None else remains_in_file(db, secret)
+    def __init__(self, db: Database, secret: Secret | None, reader: str, also: Sought | None = None) -> None:
+        sought = [each for each in (secret, also) if each is not None]
+        self.bytes_left = [left for each in sought for left in remains_in_file(db, each)]
         self.terms_left = [] if secret is None else stale_terms(db, secret)
         self.indexes_wrong = _guarded(db)
         self.wal_held = reader

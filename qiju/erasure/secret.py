@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from qiju.errors import Refused, UsageError
 from qiju.jsontext import JsonValue
@@ -30,10 +30,25 @@ class Edit(NamedTuple):
     size: int
 
 
-class Secret:
-    """The literal with its spellings; `needles` are their bytes, longest first."""
+class Sought(Protocol):
+    """Text that must not be there any more: a secret, or passages of deleted records."""
 
-    __slots__ = ("forms", "literal", "needles", "placeholder", "quick")
+    @property
+    def needles(self) -> tuple[bytes, ...]: ...
+
+    def in_text(self, text: str) -> bool: ...
+
+    def spans(self, text: str) -> list[tuple[int, int]]: ...
+
+    def hits(self, data: bytes) -> list[tuple[int, int]]: ...
+
+    def in_bytes(self, data: bytes) -> bool: ...
+
+
+class Secret:
+    """The literal with its spellings, longest first."""
+
+    __slots__ = ("_needles", "forms", "literal", "placeholder", "quick")
 
     def __init__(self, literal: str, placeholder: str = PLACEHOLDER) -> None:
         self.literal = literal
@@ -49,7 +64,12 @@ class Secret:
         encoded = {form.encode("utf-8", "surrogatepass") for form in self.quick}
         for text in wide:
             encoded |= {text.encode("utf-16-le", "surrogatepass"), text.encode("utf-16-be", "surrogatepass")}
-        self.needles = tuple(sorted(encoded, key=lambda needle: (-len(needle), needle)))
+        self._needles = tuple(sorted(encoded, key=lambda needle: (-len(needle), needle)))
+
+    @property
+    def needles(self) -> tuple[bytes, ...]:
+        """The bytes of every spelling, in UTF-8 and UTF-16."""
+        return self._needles
 
     def in_text(self, text: str) -> bool:
         """Whether any spelling occurs, markers not looked at: quick, for sifting."""
@@ -118,18 +138,22 @@ class Secret:
 
     def hits(self, data: bytes) -> list[tuple[int, int]]:
         """Where its bytes stand outside markers, as (start, length), in no order."""
-        found = []
-        for needle in self.needles:
-            at = data.find(needle)
-            while at >= 0:
-                if not _inside_marker(data, at, at + len(needle)):
-                    found.append((at, len(needle)))
-                at = data.find(needle, at + 1)
-        return found
+        return [(at, size) for at, size in places(data, self._needles) if not _inside_marker(data, at, at + size)]
 
     def in_bytes(self, data: bytes) -> bool:
         """Whether its bytes stand anywhere outside a marker."""
-        return any(needle in data for needle in self.needles) and bool(self.hits(data))
+        return any(needle in data for needle in self._needles) and bool(self.hits(data))
+
+
+def places(data: bytes, needles: tuple[bytes, ...]) -> list[tuple[int, int]]:
+    """Where any of the needles stands, as (start, length), in no order."""
+    found = []
+    for needle in needles:
+        at = data.find(needle)
+        while at >= 0:
+            found.append((at, len(needle)))
+            at = data.find(needle, at + 1)
+    return found
 
 
 def _inside_marker(data: bytes, start: int, end: int) -> bool:
