@@ -136,7 +136,7 @@ def _proven_copy(source: Path, work: Path) -> Path:
         shutil.copyfile(wal, copy.with_name(copy.name + "-wal"))
     try:
         with Store(Database.open(copy), work) as opened:
-            report = verify_database(opened)
+            report = verify_database(opened, alone=True)
     except StoreDamaged as error:
         raise VerificationFailed(f"{source} is damaged: {error}", hint="restore another backup") from error
     if not report.ok:
@@ -298,7 +298,7 @@ def _compare(new: Database, old: apsw.Connection) -> tuple[int, int]:
 
 # Facts about the world outside the records, which a restore of records must not forget: the later ones win.
 _TAKEN_WHOLE = ("file_manifest", "archive_partition")
-_ADDED = ("redacted_value", "redaction_audit", "redaction_pending")
+_ADDED = ("redaction_audit", "redacted_value", "redaction_pending")  # in the order in which they refer
 
 
 def _learn(connection: apsw.Connection, old: apsw.Connection) -> int:
