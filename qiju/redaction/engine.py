@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from .values import Redaction
 
+    _Tried = list[tuple[Rule, list[str]]]
+
 ROUNDS = 6
 SHORTEST = 4  # characters; no rule matches less
 
@@ -92,13 +94,13 @@ class Engine:
 
     def redact_text(self, text: str, name: str = "") -> Redacted:
         """The text with each finding replaced by its marker. Raises RedactionFailed when it cannot be made clean."""
-        found, rules = self._look(text, name, None)
+        found, tried = self._look(text, name, None)
         if not found:
             return Redacted(text, [], [])
         for _ in range(ROUNDS):
             done = replace(text, found, self.mark)
             # Replacing adds no keyword (markers are masked), so the rules that could match are still the same.
-            residue, _ = self._look(done.text, name, rules)
+            residue, _ = self._look(done.text, name, tried)
             if not residue:
                 return done
             found = merge([*found, *_back(residue, done)])
@@ -119,28 +121,28 @@ class Engine:
             self._marker_key = subkey(self._key, "marker")
         return marker(self._marker_key, kind, value)
 
-    def _look(self, text: str, name: str, rules: list[Rule] | None) -> tuple[list[Finding], list[Rule]]:
+    def _look(self, text: str, name: str, tried: _Tried | None) -> tuple[list[Finding], _Tried]:
         """Merged findings, and the rules that were tried."""
         if name and assign.gives_context(name):
             # A phone number under `phone` is one although nothing in the value says so.
             lead = f"{name}: "
-            found, rules = self._scan(lead + text, rules)
+            found, tried = self._scan(lead + text, tried)
             size = len(lead)
             found = [f._replace(start=max(f.start - size, 0), end=f.end - size) for f in found if f.end > size]
         else:
-            found, rules = self._scan(text, rules)
+            found, tried = self._scan(text, tried)
         if name:
             found.extend(self._kept(text, assign.named(name, shadow(text))))
-        return merge(found), rules
+        return merge(found), tried
 
-    def _scan(self, text: str, rules: list[Rule] | None) -> tuple[list[Finding], list[Rule]]:
+    def _scan(self, text: str, tried: _Tried | None) -> tuple[list[Finding], _Tried]:
         if len(text) < SHORTEST and self._remembered is None:
-            return [], rules or []
+            return [], tried or []
         twin = shadow(text)
         low = lower(twin)
-        if rules is None:
-            rules = self._index.candidates(low)
-        found = matching.run(rules, twin, low)
+        if tried is None:
+            tried = self._index.candidates(low)
+        found = matching.run(tried, twin, low)
         found.extend(assign.find(twin, low))
         found.extend(detectors.find(twin, low))
         found = self._kept(text, found)
@@ -150,7 +152,7 @@ class Engine:
             found.extend(self._second(text))
         if MASK in twin:
             found = [piece for one in found for piece in _outside_markers(one, twin)]
-        return found, rules
+        return found, tried
 
     def _kept(self, text: str, found: list[Finding]) -> list[Finding]:
         """The findings that the allow-list leaves."""

@@ -15,11 +15,11 @@ from .names import word_set
 _UUID = lazily(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z")
 _HEX = lazily(r"(?:0x)?[0-9a-fA-F]{16,}\Z")
 _TECH = lazily(
-    r"(?i)sha-?\d{1,3}|md5|base-?\d{2}|utf-?(?:8|16)|oauth-?\d?|[erhp]s\d{3}|ed25519|x25519|x509|ipv[46]|http[s/]?\d?"
+    r"(?i)(?<![a-z0-9])(?:sha-?\d{1,3}|md5|base-?\d{2}|utf-?(?:8|16)|oauth-?\d?|[erhp]s\d{3}|ed25519|x25519|x509|ipv[46]|http[s/]?\d?"
     r"|h26[45]|mp[34]|k8s|s3|ec2|p-?256|aes-?\d{3}|rsa-?\d{4}|python3?|v\d{1,3}(?:\.\d{1,4}){0,3}|u?int\d{1,2}"
     r"|x86(?:_64)?"
     r"|arm64|amd64|\d{1,4}(?:px|ms|kb|mb|gb|[smhdkwy])(?![a-z])|(?:web)?oauth2|i18n|l10n|a11y|gpt-?\d"
-    r"|iso-?\d{4,5}|log4j|tls1"
+    r"|iso-?\d{4,5}|log4j|tls1)(?![a-z0-9])"
 )
 # A hole to fill (`your-api-key`, `insert_token_here`), whole words that stand for a value, or a row of one character.
 _HOLE = lazily(

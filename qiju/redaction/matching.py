@@ -1,9 +1,9 @@
 """Running pattern rules over a shadow text: which rules can match at all, where, and what their matches mean.
 
 Three things keep this quick. A rule runs only when one of its keywords occurs, and keywords are looked for only when
-their rarest three characters do. Rules about digits, addresses or long hexadecimal runs search only around such runs.
-And rules that ignore case are written in lower case and search the lower-case text, where the regular-expression
-module can jump to a literal.
+their rarest three characters do. Most rules are tried only where a match can begin: at their keywords, at the digits
+of a number, before an at sign. And rules that ignore case are written in lower case and search the lower-case text,
+where the regular-expression module can jump to a literal.
 """
 
 from __future__ import annotations
@@ -30,36 +30,48 @@ class Index:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         table: dict[str, list[Rule]] = {}
-        self._always: list[Rule] = []
+        self._always: list[tuple[Rule, list[str]]] = []
         for rule in rules:
             for keyword in rule.keywords:
                 table.setdefault(keyword, []).append(rule)
             if not rule.keywords:
-                self._always.append(rule)
+                self._always.append((rule, []))
         self._table = list(table.items())
         self._short = [pair for pair in self._table if len(pair[0]) < 3]
-        self._by_gram: dict[tuple[str, str, str], list[tuple[str, list[Rule]]]] = {}
+        self._by_gram: dict[_Gram, list[tuple[str, list[Rule]]]] = {}
         for pair in self._table:
             if len(pair[0]) >= 3:
                 self._by_gram.setdefault(_rarest(pair[0]), []).append(pair)
 
-    def candidates(self, low: str) -> list[Rule]:
-        """The rules of which a keyword occurs in a lower-case text, each once."""
-        chosen = {rule.id: rule for rule in self._always}
+    def candidates(self, low: str) -> list[tuple[Rule, list[str]]]:
+        """The rules of which a keyword occurs in a lower-case text, each once, with those keywords."""
+        chosen: dict[str, tuple[Rule, list[str]]] = {}
         if len(low) < SHORT:
             near = self._table
         else:
             grams = set(zip(low, low[1:], low[2:], strict=False))
-            near = [pair for gram in self._by_gram.keys() & grams for pair in self._by_gram[gram]]
+            near = [
+                pair
+                for gram in self._by_gram.keys() & grams
+                for pair in self._by_gram[gram]
+                if len(pair[0]) == 3 or grams.issuperset(zip(pair[0], pair[0][1:], pair[0][2:], strict=False))
+            ]
             near.extend(self._short)
         for keyword, group in near:
             if keyword in low:
                 for rule in group:
-                    chosen[rule.id] = rule
-        return list(chosen.values())
+                    entry = chosen.get(rule.id)
+                    if entry is None:
+                        chosen[rule.id] = (rule, [keyword])
+                    else:
+                        entry[1].append(keyword)
+        return [*self._always, *chosen.values()]
 
 
-def _rarest(keyword: str) -> tuple[str, str, str]:
+_Gram = tuple[str, str, str]
+
+
+def _rarest(keyword: str) -> _Gram:
     """The triple of a keyword that ordinary text is least likely to hold: punctuation, digits, rare letters."""
 
     def rarity(at: int) -> int:
@@ -69,44 +81,63 @@ def _rarest(keyword: str) -> tuple[str, str, str]:
     return keyword[best], keyword[best + 1], keyword[best + 2]
 
 
-# The field `within`: around which runs a rule can match at all, and how far before and behind to look.
-_RUNS = {
-    "digits": (lazily(r"[0-9][-0-9 ().AB]{6,60}[0-9Xx]"), 2, 48),
-    "hex": (lazily(r"[a-f0-9]{32}"), 1, 80),
-    "at": (lazily("@"), 66, 340),
-}
-WITHIN = frozenset(_RUNS)
+# The field `within`: where a rule of that kind may begin. One pass over the text serves all rules of a kind.
+_DIGITS = lazily(r"[0-9(][-0-9 ().AB]{6,60}[0-9Xx]")
+_HEX = lazily(r"[a-f0-9]{32,}")
+_LOCAL_PART = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+-")
+LOCAL_PART = 64
 
 
-def _areas(kind: str, twin: str) -> list[tuple[int, int]]:
-    pattern, before, behind = _RUNS[kind]
-    out: list[tuple[int, int]] = []
-    for match in pattern.finditer(twin):
-        start, end = max(0, match.start() - before), match.end() + behind
-        if out and start <= out[-1][1]:
-            out[-1] = (out[-1][0], end)
-        else:
-            out.append((start, end))
+def _digit_starts(twin: str) -> list[int]:
+    """The first digits (or opening brackets) of the numbers in groups of digits."""
+    word = BEFORE["word"]
+    out: list[int] = []
+    for match in _DIGITS.finditer(twin):
+        start = match.start()
+        for at, char in enumerate(match[0], start):
+            if char in "0123456789(" and not (at and twin[at - 1] in word):
+                out.append(at)
     return out
 
 
-def run(rules: Iterable[Rule], twin: str, low: str) -> list[Finding]:
-    """The findings of `rules` in a shadow text; `low` is its lower case."""
+def _hex_starts(twin: str) -> list[int]:
+    return [match.start() for match in _HEX.finditer(twin)]
+
+
+def _local_part_starts(twin: str) -> list[int]:
+    """Where the word before each at sign begins."""
+    out: list[int] = []
+    sign = twin.find("@")
+    while sign >= 0:
+        at = sign
+        floor = max(0, sign - LOCAL_PART)
+        while at > floor and twin[at - 1] in _LOCAL_PART:
+            at -= 1
+        while at < sign and twin[at] in "._%+-":
+            at += 1
+        if at < sign:
+            out.append(at)
+        sign = twin.find("@", sign + 1)
+    return out
+
+
+_STARTS = {"digits": _digit_starts, "hex": _hex_starts, "at": _local_part_starts}
+WITHIN = frozenset(_STARTS)
+
+
+def run(tried: Iterable[tuple[Rule, list[str]]], twin: str, low: str) -> list[Finding]:
+    """The findings in a shadow text of rules, each with the keywords of it that occur; `low` is its lower case."""
     found: list[Finding] = []
-    known: dict[str, list[tuple[int, int]]] = {}
-    whole = [(0, len(twin))]
-    for rule in rules:
-        if rule.anchored:
-            _at_keywords(rule, low, twin, found)
-            continue
-        areas = whole
+    known: dict[str, list[int]] = {}
+    for rule, keywords in tried:
         if rule.within:
-            areas = (
-                known[rule.within] if rule.within in known else known.setdefault(rule.within, _areas(rule.within, twin))
-            )
-        subject = low if rule.on_lower() else twin
-        for start, stop in areas:
-            _search(rule, subject, twin, start, stop, found)
+            if rule.within not in known:
+                known[rule.within] = _STARTS[rule.within](twin)
+            _at_places(rule, known[rule.within], low, twin, found)
+        elif rule.anchored:
+            _at_places(rule, _occurrences(keywords, low), low, twin, found)
+        else:
+            _search(rule, low if rule.on_lower() else twin, twin, found)
     return found
 
 
@@ -138,16 +169,18 @@ class Refused:
         return self._until
 
 
-def _at_keywords(rule: Rule, low: str, twin: str, found: list[Finding]) -> None:
-    """The matches of a rule of which each begins with one of its keywords."""
+def _occurrences(keywords: list[str], low: str) -> list[int]:
     places: list[int] = []
-    for keyword in rule.keywords:
+    for keyword in keywords:
         at = low.find(keyword)
         while at >= 0:
             places.append(at)
             at = low.find(keyword, at + 1)
-    if len(rule.keywords) > 1:
-        places = sorted(set(places))
+    return sorted(set(places)) if len(keywords) > 1 else places
+
+
+def _at_places(rule: Rule, places: list[int], low: str, twin: str, found: list[Finding]) -> None:
+    """The matches of a rule that begin at one of the places."""
     subject = low if rule.on_lower() else twin
     match_at = rule.compiled().match
     guard = BEFORE[rule.before]
@@ -161,11 +194,12 @@ def _at_keywords(rule: Rule, low: str, twin: str, found: list[Finding]) -> None:
             done = _take(rule, match, twin, found) or refused.go_on(at, match.end()) or done
 
 
-def _search(rule: Rule, subject: str, twin: str, at: int, stop: int, found: list[Finding]) -> None:
+def _search(rule: Rule, subject: str, twin: str, found: list[Finding]) -> None:
     search = rule.compiled().search
     guard = BEFORE[rule.before]
     refused = Refused()
-    while (match := search(subject, at, stop)) is not None:
+    at = 0
+    while (match := search(subject, at)) is not None:
         begin = match.start()
         if begin and twin[begin - 1] in guard and not _percent(twin, begin):
             at = begin + 1

@@ -96,8 +96,21 @@ def words(name: str) -> list[str]:
     return [w.lower() for w in _SPLIT.findall(name)]
 
 
+KEPT = 4096  # names judged before; names are no secrets, and texts repeat them
+_judged: dict[str, int] = {}
+
+
 def strength(name: str) -> int:
     """How strongly `name` promises a secret: NONE, WEAK (a bare `key`), TOKEN or PASSWORD."""
+    known = _judged.get(name)
+    if known is None:
+        if len(_judged) >= KEPT:
+            _judged.clear()
+        known = _judged[name] = _judge(name)
+    return known
+
+
+def _judge(name: str) -> int:
     parts = words(name[-96:])
     while parts and parts[-1].isdigit():
         parts.pop()

@@ -162,3 +162,10 @@ def pair_value(value: str, twin: str, start: int, end: int) -> bool:
 def base32(value: str, twin: str, start: int, end: int) -> bool:
     plain = value.replace(" ", "").replace("-", "")
     return len(plain) >= 16 and plain == plain.upper() and len(set(plain)) >= 6
+
+
+def vendor_value(value: str, twin: str, start: int, end: int) -> bool:
+    """A value beside a vendor's name alone: generated, and no checksum of a file or a commit."""
+    if looks.placeholder(value) or len(set(value)) < 8 or near(r"commit|sha|digest|checksum|hash|version", twin, start):
+        return False
+    return looks.random(value, 20)
