@@ -23,7 +23,7 @@ from typer.core import TyperGroup
 
 from qiju.cli.context import Context, set_current
 from qiju.cli.frame import wants_json
-from qiju.cli.options import COMMON, Command, Option
+from qiju.cli.options import COMMON, Command, Option, default_of
 from qiju.errors import UsageError
 
 GROUPS = {
@@ -171,7 +171,7 @@ def _parameter(option: Option) -> inspect.Parameter:
     flags = list(option.flags)
     if option.off:
         flags[-1] = f"{flags[-1]}/{option.off}"
-    default: Any = ... if option.required else option.default
+    default: Any = ... if option.required else default_of(option)
     if option.multiple:
         default = None
     made = typer.Option(
@@ -180,7 +180,7 @@ def _parameter(option: Option) -> inspect.Parameter:
         help=option.help,
         metavar=option.metavar or None,
         autocompletion=_completion(option.complete),
-        show_default=not (option.kind is bool or option.default is None),
+        show_default=_shown_default(option),
     )
     kind: Any = Literal[option.choices] if option.choices else option.kind
     if option.multiple:
@@ -190,6 +190,12 @@ def _parameter(option: Option) -> inspect.Parameter:
     elif option.default is None and not option.required:
         kind = kind | None
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=made)
+
+
+def _shown_default(option: Option) -> bool | str:
+    if option.on_terminal:
+        return f"{option.default}; {option.on_terminal} for a person at a terminal"
+    return not (option.kind is bool or option.default is None)
 
 
 def _completion(what: str) -> Callable[[str], list[str]] | None:

@@ -5,6 +5,9 @@ A command module defines `COMMAND`. Its `run` gets the `Context` first, then eve
 
 from __future__ import annotations
 
+import os
+import sys
+
 from qiju.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -27,6 +30,7 @@ class Option(NamedTuple):
     metavar: str = ""
     off: str = ""
     complete: str = ""  # what completes its value: project, host, tag, id
+    on_terminal: str = ""  # the default where a person reads standard output, when it is another one there
 
 
 class Argument(NamedTuple):
@@ -48,6 +52,20 @@ class Command(NamedTuple):
     run: Callable[..., int | None]
     argument: Argument | None = None
     json_formats: tuple[str, ...] = ()  # values of --format with which errors are JSON, too
+
+
+def before_a_person() -> bool:
+    """Whether a person reads standard output: a terminal, without an agent's host around it (some give agents one)."""
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return False
+    from qiju.hosts import running
+
+    return not running(os.environ)
+
+
+def default_of(option: Option) -> Any:
+    """An option's default here."""
+    return option.on_terminal if option.on_terminal and before_a_person() else option.default
 
 
 COMMON = (

@@ -265,6 +265,13 @@ class _Printer:
                 count += 1
             return count
         kept = list(rows)
+        if self.context.terminal:
+            from qiju import reading
+
+            table = self.form == "table"
+            lines = reading.listing(self.context, kept, self.shape.fields) if table else self._lines(kept)
+            reading.paged(self.context, lines)
+            return len(kept)
         for text in self._lines(kept):
             self.put(text + "\n")
         return len(kept)
@@ -365,7 +372,8 @@ COMMAND = Command(
         Option("page", ("--page",), "Print a page: the records and the cursor for the next page.", bool, False),
         Option("cursor", ("--cursor",), "The page after this cursor, with the options of the first.", metavar="TOKEN"),
         Option("total", ("--count",), "Add the total of all matches to the page.", bool, False),
-        Option("format", ("--format",), "How to print the records.", default="json", choices=FORMATS),
+        Option("format", ("--format",), "How to print the records.", default="json", choices=FORMATS,
+               on_terminal="table"),
         Option("ids_only", ("--ids-only",), "Only id, project and title.", bool, False),
         Option("fields", ("--fields",), "Only these fields, such as title,ts,next_steps.", metavar="A,B"),
         Option("snippet", ("--snippet",), "Add the best matching passage, matches between « and »; without --fields a "
