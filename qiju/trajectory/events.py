@@ -15,9 +15,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju import jsontext, rows
-from qiju.errors import CursorRejected, IdConflict, StoreDamaged, VerificationFailed
+from qiju.errors import CursorRejected, StoreDamaged, VerificationFailed
 from qiju.trajectory.selection import page_sql
-from qiju.trajectory.sources import Sealed, SessionSummary, Snapshot
+from qiju.trajectory.sources import Sealed, SessionSummary, Snapshot, refuse_other
 from qiju.trajectory.types import RecordKind, TrajectoryQuery, TrajectoryRecord
 
 if TYPE_CHECKING:
@@ -296,19 +296,7 @@ def same_or_conflict(event: Event, sealed: Sealed) -> None:
     redacted since it came in stays as it is: the older text must not come back, nor stop what comes after it."""
     if event.revised:
         return
-    pairs: tuple[tuple[str, Any, Any], ...] = (
-        ("kind", sealed.kind.value, event.kind),
-        ("payload", sealed.digest, event.digest),
-        ("run_id", sealed.run_id, event.run_id),
-        ("work_item_id", sealed.work_item_id, event.work_item_id),
-        ("ts", sealed.ts, event.ts),
-    )
-    differing = [name for name, given, stored in pairs if given is not None and given != stored]
-    if differing:
-        raise IdConflict(
-            "an event with this id exists in the session with other content: " + ", ".join(differing),
-            hint="events are never rewritten; give the new one an id of its own",
-        )
+    refuse_other(sealed, RecordKind(event.kind), event.digest, event.run_id, event.work_item_id, event.ts)
 
 
 def rewrite(db: Database, event: Event) -> Event:

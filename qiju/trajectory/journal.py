@@ -12,7 +12,6 @@ the frames it reads; `opened(whole=True)` hashes the whole snapshot again, at th
 from __future__ import annotations
 
 import hmac
-import json
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -25,13 +24,20 @@ from typing import NamedTuple
 import apsw
 
 from qiju import files, jsontext
-from qiju.errors import CursorRejected, IdConflict, InvalidRecord, NotFound, Refused, StorageFailed, StoreDamaged
+from qiju.errors import CursorRejected, NotFound, Refused, StorageFailed, StoreDamaged
 from qiju.trajectory import frames
 from qiju.trajectory.filelock import WriterLock
+from qiju.trajectory.frame_records import (
+    entry_of,
+    meta_bytes,
+    record_of,
+    seal_of_block,
+    seal_of_frame,
+    sealed_of,
+)
 from qiju.trajectory.index import Entry, SequenceIndex, drop, open_kept
-from qiju.trajectory.sources import Sealed, SessionSummary, Snapshot, now, seal
+from qiju.trajectory.sources import Sealed, SessionSummary, Snapshot, now, refuse_other, seal
 from qiju.trajectory.types import (
-    RecordKind,
     Trajectory,
     TrajectoryDraft,
     TrajectoryQuery,
@@ -115,7 +121,7 @@ class JournalTrajectoryStore:
                 key = (sealed.session_id, sealed.record_id)
                 earlier = coming.get(key)
                 if earlier is not None:
-                    _compare(sealed, earlier.kind, earlier.digest, earlier.run_id, earlier.work_item_id, earlier.ts)
+                    refuse_other(sealed, earlier.kind, earlier.digest, earlier.run_id, earlier.work_item_id, earlier.ts)
                     continue
                 if self._same(sealed) is not None:
                     continue
@@ -135,7 +141,7 @@ class JournalTrajectoryStore:
         entry = self._pending.get(key) or self._live_index().find(*key)
         if entry is not None:
             stored = self._read(entry)
-            _compare(sealed, stored.kind, stored.digest, stored.run_id, stored.work_item_id, stored.ts)
+            refuse_other(sealed, stored.kind, stored.digest, stored.run_id, stored.work_item_id, stored.ts)
         return entry
 
     def _write(self, chunk: list[Sealed]) -> int:
@@ -149,8 +155,8 @@ class JournalTrajectoryStore:
         for sequence, sealed in enumerate(chunk, self._last + 1):
             record_id = sealed.record_id or f"{self.journal_id[:6].hex()}-{sequence}"
             sealed = sealed._replace(record_id=record_id, ts=now() if sealed.ts is None else sealed.ts)
-            block = frames.encode(sequence, _meta(sealed), sealed.payload.encode())
-            entries.append(_entry(sequence, end, len(block), sealed, _seal_of(block)))
+            block = frames.encode(sequence, meta_bytes(sealed), sealed.payload.encode())
+            entries.append(entry_of(sequence, end, len(block), sealed, seal_of_block(block)))
             blocks.append(block)
             end += len(block)
         raw = b"".join(blocks)
@@ -338,7 +344,7 @@ class JournalTrajectoryStore:
         scan = frames.Scan(self._file, self._end, size, next_sequence=self._last + 1, hash_into=covered)
         first = self._last == 0
         index.add(
-            (_entry(f.sequence, f.offset, f.length, _sealed(f), _frame_seal(f)) for f in scan),
+            (entry_of(f.sequence, f.offset, f.length, sealed_of(f), seal_of_frame(f)) for f in scan),
             lambda: self._stamp(scan.good, (scan.next_sequence or 1) - 1, covered.hexdigest()),
         )
         if first:
@@ -398,12 +404,12 @@ class JournalTrajectoryStore:
         self._file.seek(entry.place)
         raw = self._file.read(entry.length) or b""
         frame = frames.decode(raw, entry.place)
-        if frame is None or frame.sequence != entry.seq or _frame_seal(frame) != entry.digest:
+        if frame is None or frame.sequence != entry.seq or seal_of_frame(frame) != entry.digest:
             raise CursorRejected(
                 f"the journal has changed at offset {entry.place}",
                 hint="verify the journal; a record that was stored is never rewritten by Qiju",
             )
-        return _record(frame.sequence, _sealed(frame))
+        return record_of(frame.sequence, sealed_of(frame))
 
     def _check_identity(self, length: int) -> None:
         """The file at the path is the one that was opened, and still as long as the snapshot."""
@@ -432,104 +438,9 @@ class JournalTrajectoryStore:
             self._known.popitem(last=False)
 
 
-def _compare(
-    new: Sealed, kind: RecordKind, digest: str, run_id: str | None, work_item_id: str | None, ts: str | None
-) -> None:
-    """Raise `IdConflict` unless `new` says what is stored; what the writer left out is not compared."""
-    differing = [
-        name
-        for name, given, stored in (
-            ("kind", new.kind, kind),
-            ("payload", new.digest, digest),
-            ("run_id", new.run_id, run_id),
-            ("work_item_id", new.work_item_id, work_item_id),
-            ("ts", new.ts, ts),
-        )
-        if given is not None and given != stored
-    ]
-    if differing:
-        raise IdConflict(
-            "a record with this id exists in the session with other content: " + ", ".join(differing),
-            hint="records are never rewritten; give the new one an id of its own",
-        )
-
-
 def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
 def _identity(stat: os.stat_result) -> tuple[int, int]:
     return stat.st_dev, stat.st_ino
-
-
-def _meta(sealed: Sealed) -> bytes:
-    # Texts and null only, under keys in order: what the plain encoder writes is canonical, and it is quick.
-    meta = {
-        "kind": sealed.kind.value,
-        "record_id": sealed.record_id,
-        "run_id": sealed.run_id,
-        "session_id": sealed.session_id,
-        "ts": sealed.ts,
-        "work_item_id": sealed.work_item_id,
-    }
-    return json.dumps(meta, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _sealed(frame: frames.Frame) -> Sealed:
-    """The record in a frame whose checksums have held. Raises `StoreDamaged` when they vouch for something else."""
-    try:
-        meta = json.loads(frame.meta)
-        if not isinstance(meta, dict):
-            raise InvalidRecord("not an object")
-        values = {name: meta.get(name) for name in ("session_id", "record_id", "run_id", "work_item_id", "ts")}
-        if not all(value is None or isinstance(value, str) for value in values.values()):
-            raise InvalidRecord("not text")
-        return Sealed(
-            kind=RecordKind(str(meta.get("kind"))),
-            payload=frame.payload.decode("utf-8"),
-            digest=frame.digest.hex(),
-            **values,  # type: ignore[arg-type]  # checked on the line above
-        )
-    except (InvalidRecord, ValueError):
-        raise StoreDamaged(f"the journal holds something that is no record at offset {frame.offset}") from None
-
-
-def _seal_of(block: bytes) -> bytes:
-    """What the index remembers of a frame: a digest over its header, which holds the payload's, and its meta."""
-    return sha256(frames.head_and_meta(block)).digest()
-
-
-def _frame_seal(frame: frames.Frame) -> bytes:
-    return _seal_of(frame.head + frame.meta)
-
-
-def _entry(sequence: int, offset: int, length: int, sealed: Sealed, digest: bytes) -> Entry:
-    return Entry(
-        sequence,
-        str(sealed.record_id),
-        sealed.session_id,
-        sealed.run_id,
-        sealed.work_item_id,
-        sealed.kind.value,
-        None,
-        digest,
-        offset,
-        length,
-    )
-
-
-def _record(sequence: int, sealed: Sealed) -> TrajectoryRecord:
-    payload = jsontext.parse(sealed.payload, name="payload")
-    if not isinstance(payload, dict):
-        raise StoreDamaged(f"record {sequence} of the journal is no JSON object")
-    return TrajectoryRecord(
-        sequence,
-        str(sealed.record_id),
-        sealed.session_id,
-        sealed.run_id,
-        sealed.work_item_id,
-        sealed.kind,
-        sealed.ts,
-        payload,
-        sealed.digest,
-    )

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from qiju import jsontext
-from qiju.errors import InvalidRecord
+from qiju.errors import IdConflict, InvalidRecord
 from qiju.trajectory.types import RecordKind, Trajectory, TrajectoryDraft, TrajectoryQuery, TrajectoryRecord
 
 if TYPE_CHECKING:
@@ -110,6 +110,26 @@ def seal(draft: TrajectoryDraft) -> Sealed:
         text,
         sha256(text.encode()).hexdigest(),
     )
+
+
+def refuse_other(
+    new: Sealed, kind: RecordKind, digest: str, run_id: str | None, work_item_id: str | None, ts: str | None
+) -> None:
+    """Raise `IdConflict`, naming the fields, unless `new` says what is stored under its id already. What the writer
+    left out is not compared."""
+    pairs = (
+        ("kind", new.kind, kind),
+        ("payload", new.digest, digest),
+        ("run_id", new.run_id, run_id),
+        ("work_item_id", new.work_item_id, work_item_id),
+        ("ts", new.ts, ts),
+    )
+    differing = [name for name, given, stored in pairs if given is not None and given != stored]
+    if differing:
+        raise IdConflict(
+            "a record with this id exists in the session with other content: " + ", ".join(differing),
+            hint="records are never rewritten; give the new one an id of its own",
+        )
 
 
 def canonical_payload(payload: dict[str, JsonValue]) -> str:

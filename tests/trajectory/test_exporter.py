@@ -341,3 +341,28 @@ def test_an_export_of_chosen_records(exporter, reader, store):
     public = io.BytesIO()
     assert not export_records_as_trajectory(store.store, [2], public).loss.lossless
     assert b'"own"' not in public.getvalue()
+
+
+def test_two_views_of_one_record(exporter, store, tmp_path):
+    """Nested private fields, text and metadata: nowhere in the public file, nor in its receipt or file names (E06)."""
+    bearer = "Bea" + "rer abc.def"
+    extra = {
+        "cwd": "/home/dana/acme",
+        "host": "lap-7",
+        "cmd": f"curl -H 'Authorization: {bearer}'",
+        "err": "open /home/dana/.netrc failed",
+        "nested": [{"file": "/home/dana/k.pem"}],
+    }
+    fields = check({"source": "agent", "title": "call", "body_md": "dana@lap-7:/home/dana$ ls", "extra": extra})
+    store.store.log(store.store.admit(fields, session_id="s1", session_source="x"), Home("demo", named=True))
+    reader = StoreTrajectoryReader(store)
+    public, private = tmp_path / "public" / "x.json", tmp_path / "private.json"
+    public.parent.mkdir()
+    receipt = exporter.export_file(reader, QUERY, public)
+    exporter.export_file(reader, QUERY, private, view=RAW)
+    shown = public.read_text(encoding="utf-8") + jsontext.canonical(receipt.to_dict())
+    shown += "".join(path.name for path in public.parent.iterdir())
+    for word in ("dana", "lap-7", "abc.def", "k.pem", "acme"):
+        assert word not in shown
+    assert "/home/dana/k.pem" in private.read_text(encoding="utf-8")
+    assert [path.name for path in public.parent.iterdir()] == ["x.json"]
