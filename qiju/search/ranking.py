@@ -217,19 +217,12 @@ class _Ranking:
 
     def _average_lengths(self) -> list[float]:
         """The average words of the three fields over the whole store, which FTS5 keeps."""
-        sizes: list[int] = []
-
-        def read(api: apsw.FTS5ExtensionApi, *_values: object) -> None:
-            sizes.extend((api.row_count, *(api.column_total_size(column) for column in range(api.column_count))))
-
-        self.connection.register_fts5_function("qiju_sizes", read)
         word = next((word for word in self.words if not word.literal), None)
-        if word is not None:
-            sql = "SELECT qiju_sizes(record_fts) FROM record_fts WHERE record_fts MATCH ? LIMIT 1"
-            self.connection.execute(sql, (word.match,)).fetchall()
-        if not sizes:
+        if word is None:
             return [1.0, 1.0, 1.0]  # no word of the query is in the index: lengths do not count
-        rows, title, terms, *rest = sizes
+        self.connection.register_fts5_function("qiju_sizes", _sizes)
+        sql = "SELECT qiju_sizes(record_fts) FROM record_fts WHERE record_fts MATCH ? LIMIT 1"
+        rows, title, terms, *rest = map(int, str(_one(self.connection, sql, (word.match,))[0]).split())
         return [max(size / max(rows, 1), 0.1) for size in (title, terms, sum(rest))]
 
     def _stems(self, text: str) -> tuple[str, ...]:
@@ -310,6 +303,11 @@ class _Text:
             for field in self.fields
             for at in range(len(field) - size + 1)
         )
+
+
+def _sizes(api: apsw.FTS5ExtensionApi, *_values: object) -> str:
+    """How many rows an FTS5 table has, and how many words each of its columns."""
+    return " ".join(map(str, (api.row_count, *(api.column_total_size(n) for n in range(api.column_count)))))
 
 
 def _numbers(connection: apsw.Connection, sql: str, values: tuple[Any, ...]) -> list[int]:
