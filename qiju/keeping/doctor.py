@@ -303,12 +303,12 @@ def _backups(subject: Subject) -> Iterator[Finding]:
 
 
 def leftovers(home: Path) -> list[Path]:
-    """What killed runs left in the home, an hour old or more: copies of a restore, temporary files."""
+    """What killed runs left in the home, an hour old or more: copies of a restore or a check, temporary files."""
     if not home.is_dir():
         return []
     found = []
     for path in (*home.iterdir(), *((home / "backups").iterdir() if (home / "backups").is_dir() else ())):
-        own = path.name.startswith((".restore-", ".salvage-")) or ".qiju-tmp-" in path.name
+        own = path.name.startswith((".restore-", ".salvage-", ".verify-")) or ".qiju-tmp-" in path.name
         if own and not path.is_symlink() and time.time() - path.lstat().st_mtime > OLD:
             found.append(path)
     return sorted(found)

@@ -42,9 +42,9 @@ def clean(store: Store) -> None:
     connection = store.db.connection
     for table in ("record_fts", "record_trigram"):
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)")
     connection.execute("VACUUM")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)")
 
 
 def _record(store: Store, connection: apsw.Connection, stored: Stored) -> int:

@@ -144,7 +144,7 @@ def apply(home: Path, repairs: list[Repair], config: Config | None = None) -> Do
             _mend(home, config, names, notes)
     if "log" in names:
         with Database.open(live) as db:
-            db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            db.connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)")
     after = _identities(live) if before else {}
     missing = sorted(f"{project}/{identity}" for project, identity in before if (project, identity) not in after)
     if missing:

@@ -181,7 +181,7 @@ def _replace(home: Path, source: Path, copy: Path, config: Config | None, *, dry
                     remembered = _learn(connection, old)
                 redacted = redact_again(new) if remembered else 0
                 swap.step(-1)
-            target.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            target.connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)")
         notes.extend(new.warnings)
     if left_behind:
         notes.append(f"{left_behind} records are newer than the backup; 'qiju import {replaced}' brings them back")
@@ -266,8 +266,8 @@ def set_aside(home: Path, live: Path, *, keep: bool = False) -> Path:
 def put_in_place(live: Path, new: Store) -> None:
     """Give the finished copy the live name; what was there is damaged, or nothing, and kept elsewhere by now."""
     connection = new.db.connection
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchall()
     path = new.db.path
     assert path is not None
     new.close()

@@ -94,7 +94,7 @@ def salvage(source: Path, target: Path, *, step: Callable[[int], object] | None 
                 names += [f"seq {seq}" for seq in unknown]
                 for _name, sql in triggers:
                     connection.execute(sql)
-            new.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            new.connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)")
     finally:
         old.close()
     return Salvaged(kept, lost, tuple(names))

@@ -8,8 +8,9 @@ sequence numbers that are neither a row nor a tombstone, events and audit rows t
 A *fault* means something was lost or altered. A *notice* is something to know that is no damage: rows written by hand
 (unsealed), a redaction that is not proven yet, archive files that the next `maintain` rewrites.
 
-FTS5 checks an index through a statement that needs the write lock, though it changes nothing; writers wait meanwhile.
-`quick` leaves that out, and the comparison of archive files with rows: it reads every row once.
+FTS5 checks an index through a statement that needs the write lock, though it changes nothing. So that no writer waits
+for it, it runs on a copy of the database, made for that and removed. `quick` leaves this out, and the comparison of
+archive files with rows: it reads every row once.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import apsw
 
 from qiju import rows
-from qiju.errors import InvalidJson, QijuError, StoreDamaged
+from qiju.errors import InvalidJson, QijuError, StorageFailed, StoreDamaged
 from qiju.jsontext import JsonValue
 from qiju.keeping.rowscan import scan
 from qiju.record import folded, parse_ts, valid_id
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from qiju.db import Database
     from qiju.store import Store
 
+COPY_PREFIX = ".verify-"  # the copy's folder in the home; what a killed run leaves is named by doctor
 MOST_LISTED = 1000  # faults listed of one check; the rest is counted
 CHECKS = ("database", "records", "commitment", "events", "numbers", "references", "indexes", "archive", "spool")
 Step = Callable[[int], object]
@@ -102,8 +104,13 @@ def verify(store: Store, *, quick: bool = False, step: Step | None = None) -> Re
     return report
 
 
-def verify_database(store: Store, *, quick: bool = False, step: Step | None = None) -> Report:
-    """Check the database alone: a copy somewhere has no archive and no spool of its own."""
+def verify_database(
+    store: Store, *, quick: bool = False, step: Step | None = None, alone: bool = False
+) -> Report:
+    """Check the database alone: a copy somewhere has no archive and no spool of its own.
+
+    `alone` says that no other process has it open.
+    """
     report = Report(quick=quick)
     advance = step or (lambda _: None)
     checks: list[tuple[str, Callable[[], None]]] = [
@@ -122,7 +129,7 @@ def verify_database(store: Store, *, quick: bool = False, step: Step | None = No
         # SQLite may refuse even to end a reading transaction over a damaged index.
         report.fault("database", "the database", str(error))
     if not quick:
-        _guarded("indexes", lambda: _indexes(store.db, report), report)
+        _guarded("indexes", lambda: _indexes(store.db, report, alone=alone), report)
     return report
 
 
@@ -324,22 +331,46 @@ def _references(db: Database, report: Report) -> None:
         report.notice("references", "redaction", f"{pending} not proven yet: run the same redact again")
 
 
-def _indexes(db: Database, report: Report) -> None:
-    # The connection is for reading; this statement counts as writing and writes nothing.
-    connection = db.connection
-    before = db.value("PRAGMA query_only")
-    connection.execute("PRAGMA query_only = OFF")
+def _indexes(db: Database, report: Report, *, alone: bool) -> None:
+    """FTS5's check with content: on a copy that nobody waits for, unless nobody else has this database open."""
+    if alone or db.path is None or db.private:
+        before = db.value("PRAGMA query_only")
+        db.connection.execute("PRAGMA query_only = OFF")
+        try:
+            _check_indexes(db.connection, report)
+        finally:
+            db.connection.execute(f"PRAGMA query_only = {before}")
+        return
+    import os
+    import shutil
+
+    from qiju.keeping.backup import copy_database
+
+    work = db.path.parent / f"{COPY_PREFIX}{os.getpid()}"
     try:
-        for table in _SEARCH_TABLES:
-            try:
-                with db.read():
-                    connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")
-            except (apsw.Error, QijuError) as error:
-                if getattr(error, "retryable", False):
-                    raise
-                report.fault("indexes", table, "does not agree with the records (qiju doctor --fix rebuilds it)")
+        work.mkdir(mode=0o700)
+        copy_database(db, work / "copy.db")
+        connection = apsw.Connection(str(work / "copy.db"), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            _check_indexes(connection, report)
+        finally:
+            connection.close()
+    except (OSError, StorageFailed) as error:
+        if isinstance(error, StoreDamaged):
+            raise
+        report.notice("indexes", "the search indexes", f"not compared with the records: no room for a copy ({error})")
     finally:
-        connection.execute(f"PRAGMA query_only = {before}")
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _check_indexes(connection: apsw.Connection, report: Report) -> None:
+    for table in _SEARCH_TABLES:
+        try:
+            connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")
+        except apsw.BusyError:
+            raise
+        except apsw.Error:
+            report.fault("indexes", table, "does not agree with the records (qiju doctor --fix rebuilds it)")
 
 
 def _archive(store: Store, report: Report) -> None:

@@ -280,3 +280,24 @@ def test_the_report_is_json(home: Path) -> None:
     tamper(home, "UPDATE record SET title = 'x' WHERE seq = 5")
     value = checked(home, quick=True).to_json()
     assert json.loads(json.dumps(value))["faults"][0]["where"].startswith("demo/s:5")
+
+
+def test_writers_do_not_wait_for_the_check_of_the_indexes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from qiju.keeping import verify as module
+
+    logged: list[int] = []
+    check_indexes = module._check_indexes
+
+    def write_meanwhile(connection: apsw.Connection, report: Report) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        with Store.open(home) as other:
+            other.db.lock_wait = 0.0
+            log(other, 100)
+            logged.append(1)
+        connection.execute("ROLLBACK")
+        check_indexes(connection, report)
+
+    monkeypatch.setattr(module, "_check_indexes", write_meanwhile)
+    assert checked(home).ok
+    assert logged == [1]
+    assert not list(home.glob(".verify-*"))
