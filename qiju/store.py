@@ -432,6 +432,8 @@ class Bulk:
         """Build the search rows of what was added, and bring the commitment up to date."""
         if not self._first:
             return
+        # A large import leaves many segments, which every later search would have to look into.
+        largely = 4 * (int(self._store.db.value("SELECT max(seq) FROM record")) - self._first) >= self._first
         for table, columns, source in (
             ("record_fts", "title, search_terms, tags, next_steps, body_md", "record"),
             ("record_trigram", "text", "record_search_text"),
@@ -440,6 +442,8 @@ class Bulk:
                 f"INSERT INTO {table} (rowid, {columns}) SELECT seq, {columns} FROM {source} WHERE seq >= ?",
                 (self._first,),
             )
+            if largely:
+                self._connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
         self._store.commit_by(self._terms)
         self._terms = self._first = 0
 
