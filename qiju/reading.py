@@ -141,16 +141,30 @@ def _counted(redactions: Sequence[JsonValue]) -> str:
 
 
 def _markdown(context: Context, text: str, columns: int) -> list[str]:
+    """The lines of a body.
+
+    Parsed here, because rich's own parser takes HTML for HTML and then leaves it out, and puts pictures in the wrong
+    place: tags are shown as the letters they are, pictures as the links they are.
+    """
     import io
 
+    from markdown_it import MarkdownIt
     from rich.console import Console
     from rich.markdown import Markdown
 
+    page = Markdown("", hyperlinks=False, code_theme="ansi_dark" if context.color else "bw")
+    reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
+    page.parsed = reader.parse(text)
     buffer = io.StringIO()
-    system = "standard" if context.color else None
-    console = Console(file=buffer, width=columns, force_terminal=context.color, color_system=system, highlight=False)  # type: ignore[arg-type]
-    console.print(Markdown(text, hyperlinks=False, code_theme="ansi_dark" if context.color else "bw"))
-    return [line.rstrip() for line in buffer.getvalue().rstrip("\n").split("\n")]
+    console = Console(
+        file=buffer,
+        width=columns,
+        force_terminal=context.color,
+        color_system="standard" if context.color else None,
+        highlight=False,
+    )
+    console.print(page)
+    return [line.rstrip() for line in buffer.getvalue().strip("\n").split("\n")]
 
 
 def _wrapped(text: str, columns: int) -> list[str]:

@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("rows", "storekey", "spool", "projects", "hosts", "skills", "redaction", "staging", "query", "render", "legacy"),
     ("db", "migrate", "admission", "views"),
     ("store", "archive", "registry"),
-    ("search", "trajectory", "install", "lookup"),
+    ("search", "trajectory", "install", "lookup", "stats"),
     ("transcripts", "keeping", "erasure", "browse", "mcp"),
     ("reading",),
     ("cli", "__main__"),
