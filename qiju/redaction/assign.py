@@ -51,7 +51,7 @@ _CJK_WORD = lazily(
     "|m\u1eadt kh\u1ea9u"
 )
 _CJK_GAP = lazily(
-    "[^\\x21-\\x7e\n]{0,12}?(?:\u662f|\u4e3a|\u70ba|\u6539\u6210|\u8bbe\u4e3a|\u306f|\u3092|\uff1a|\uff1d|\u300c"
+    "[^\\x21-\\x7e\n]{0,12}?(?: es | est | ist | is |\u662f|\u4e3a|\u70ba|\u6539\u6210|\u8bbe\u4e3a|\u306f|\u3092|\uff1a|\uff1d|\u300c"
     "|\u300e|\u201c|\u201d|[:=\\-]|\\s|\u0434\u043b\u044f|\u2014|\u2013){0,6}"
     "[ \t]{0,3}[\"'`\u300c\u300e\u201c]{0,2}"
 )
@@ -211,11 +211,38 @@ def _beside(twin: str, start: int, end: int, strong: int) -> tuple[Finding | Non
         and _EMPTY_NEXT.match(twin, value_end)
     ):
         return None, value_end
-    if not _accept(value, strong, how, explicit):
+    for _ in range(3):
+        if _accept(value, strong, how, explicit) or (how == "prose" and _said(twin, value, value_end, strong)):
+            break
+        # The first linking word need not be the last: `the password was reset to X`.
+        link = _LINK.match(twin, value_start) if how == "prose" and not quoted else None
+        if link is None:
+            return None, value_end
+        value_start, value_end, quoted = cut(twin, link.end())
+        value = twin[value_start:value_end]
+        explicit = explicit or quoted
+    else:
         return None, value_end
     kind = "password" if strong == names.PASSWORD else "secret"
     level = "medium" if how in _SURE and strong > names.WEAK else "low"
     return Finding("assigned-" + kind, kind, value_start, value_end, level), value_end
+
+
+_LINK = lazily(r"(?:[A-Za-z'()-]{1,20},? ){0,5}?(?:is|was|to|as|with|now|be)(?: |: )", re.ASCII)
+_SENTENCE_END = lazily(r"[\"'`]?(?:[.,;!?)](?:\s|\Z)|\s*(?:\n|\Z))")
+
+
+def _said(twin: str, value: str, end: int, strong: int) -> bool:
+    """A weak password told in prose: `my password is hunter2.`"""
+    return (
+        strong == names.PASSWORD
+        and _SENTENCE_END.match(twin, end) is not None
+        and not looks.placeholder(value)
+        and not value.isalpha()
+        and " " not in value
+        and looks.password(value, False)
+        and not value.isdigit()
+    )
 
 
 def _accept(value: str, strong: int, how: str, explicit: bool) -> bool:

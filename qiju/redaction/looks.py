@@ -106,6 +106,7 @@ def _head(value: str) -> str:
     return value if len(value) <= LONGEST else value[:LONGEST]
 
 
+_WORDY = lazily("[A-Z]?[a-z]{3,}")  # written by people; generated strings hold few such runs
 _RUNS = lazily(r"[A-Z]*[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _LETTER = lazily("[A-Za-z\u00c0-\uffdc]")
 _LOWER, _UPPER, _DIGIT, _SYMBOL = (lazily(c) for c in ("[a-z]", "[A-Z]", "[0-9]", "[^A-Za-z0-9]"))
@@ -145,6 +146,8 @@ def random(value: str, least: int = 8) -> bool:
         changes, low, up, dig, sym = _kinds(plain)
     size = len(plain)
     if not (low or up):
+        return False
+    if low and up and size >= 16 and sum(map(len, _WORDY.findall(plain))) >= size * 0.72:
         return False
     if low and up and dig:
         return changes >= 3 and changes >= size * 0.17

@@ -19,7 +19,7 @@ def word_set(words: str) -> frozenset[str]:
 
 
 PASSWORDS = word_set(
-    "password passwd passphrase passcode pwd pass pw passw passwort kennwort contrasena senha mdp motdepasse psk "
+    "password passe passwd passphrase passcode pwd pass pw passw passwort kennwort contrasena senha mdp motdepasse psk "
     "wachtwoord haslo sifre parola losenord salasana userpass userpassword dbpass dbpassword mypassword sshpass "
     "pgpassword masterpassword rootpassword adminpassword passwrd pswd pword unlockcode"
 )
@@ -62,7 +62,7 @@ ABOUT = word_set(
 # A word before that turns the whole into a measure, a flag or a page position.
 MEASURES = word_set(
     "max min num n total prompt completion input output use has is no enable disable show allow require need check "
-    "validate verify get set find page pagination continuation cancellation cancel sync resume count reset forgot "
+    "validate verify get find page pagination continuation cancellation cancel sync resume count reset forgot "
     "change hash compare generate create delete update parse decode encode without missing invalid expired optional "
     "next unicode lexer syntax punctuation eos bos pad sep cls mask unk unknown stop start end special reserved "
     "reasoning thinking cached cache audio image text context budget tokenizer"
