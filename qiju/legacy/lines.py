@@ -10,6 +10,7 @@ there are used: a repair joins pieces or drops NULs, it never guesses text.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ _MAX_CANDIDATES = 2000
 # A record spread over lines (an editor's pretty-print) is joined up to these bounds, then reported.
 _MAX_JOINED_LINES = 10_000
 _MAX_JOINED_CHARS = 32 * 1024 * 1024
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _BETWEEN = " \t\r\n\0,[]"
 _RECORD_KEYS = ("ts", "title", "project", "body_md", "agent", "source")
 
@@ -84,14 +86,8 @@ def read_values(path: Path) -> Iterator[Found | Damage]:
                     yield Damage(1, 1, "encoding", "the file is UTF-16; save it as UTF-8")
                     return
                 raw = raw.removeprefix(b"\xef\xbb\xbf")
-            try:
-                text = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                if pending is not None:
-                    yield _torn(pending)
-                    pending = None
-                yield Damage(number, number, "encoding", f"not UTF-8 at byte {error.start + 1} of the line")
-                continue
+            # A tear may split a character: its bytes are kept apart until the halves meet again.
+            text = raw.decode("utf-8", "surrogateescape")
             results, pending = _line(text.rstrip("\r\n"), number, pending)
             yield from results
         if pending is not None:
@@ -135,13 +131,13 @@ def _fragment(piece: _Piece, number: int, pending: _Pending | None, out: list[Fo
     if not piece.text.startswith("{"):
         if pending is not None:
             return _grown(pending, piece.text, number)
-        out.append(Damage(number, number, "invalid", piece.reason))
+        out.append(_bad(piece, number))
         return None
     if pending is not None:
         out.append(_torn(pending))
     if piece.complete:
         # Its end is there: what is wrong stands on this line, and no later line completes it.
-        out.append(Damage(number, number, "invalid", piece.reason))
+        out.append(_bad(piece, number))
         return None
     return _Pending(number, number, piece.text)
 
@@ -229,12 +225,18 @@ def _joined(pending: _Pending | None, fragment: str) -> dict[str, JsonValue] | N
     if pending is None or not fragment.rstrip().endswith("}"):
         return None
     # A JSON string holds no raw line end, so pieces join without one whether the tear was inside a string or not.
-    piece = _whole(pending.text + fragment)
+    piece = _whole((pending.text + fragment).encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape"))
     return piece.value if piece is not None and isinstance(piece.value, dict) else None
 
 
 def _grown(pending: _Pending, text: str, number: int) -> _Pending:
     return _Pending(pending.line, number, pending.text + text)
+
+
+def _bad(piece: _Piece, number: int) -> Damage:
+    if _NOT_UTF8.search(piece.text):
+        return Damage(number, number, "encoding", "holds bytes that are not UTF-8")
+    return Damage(number, number, "invalid", piece.reason)
 
 
 def _torn(pending: _Pending) -> Damage:

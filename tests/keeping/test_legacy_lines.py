@@ -117,6 +117,15 @@ def test_a_line_that_is_not_utf8_is_named_and_skipped(tmp_path: Path) -> None:
     assert damages(items) == [(2, 2, "encoding")]
 
 
+def test_a_tear_inside_a_character_hides_no_record_and_heals(tmp_path: Path) -> None:
+    outer, inner = line(1, body_md="会话恢复"), line(2)
+    at = outer.index("话".encode()) + 1
+    assert ids(read(tmp_path, outer[:at] + inner + b"\n")) == ["s:2"]
+    items = read(tmp_path, outer[:at] + inner + b"\n" + outer[at:] + b"\n")
+    assert sorted(ids(items)) == ["s:1", "s:2"]
+    assert damages(items) == []
+
+
 def test_nul_blocks_of_a_lost_write_hide_nothing(tmp_path: Path) -> None:
     items = read(tmp_path, line(1) + b"\n" + b"\0" * 4096 + line(2) + b"\n" + b"\0" * 512)
     assert ids(items) == ["s:1", "s:2"]
