@@ -62,8 +62,8 @@ class JournalTrajectoryStore:
 
     `path` is the journal; `<path>.lock` and `<path>.index` lie beside it and may be removed while nobody writes.
     `recover_partial_tail=False` makes a torn tail an error. `max_query_records` bounds `read_session`, in records.
-    `read_only` opens without lock, changes nothing, and sees what is there when a snapshot is cut. One object belongs to
-    one thread.
+    `read_only` opens without lock, changes nothing, and sees what is there when a snapshot is cut. An object belongs
+    to one thread.
 
     Raises `NotFound` (read-only, no such file), `StoreBusy` (another writer), `StoreDamaged` (names the offset),
     `StorageFailed` (the disk refused).
