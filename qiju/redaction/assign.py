@@ -51,7 +51,8 @@ _CJK_WORD = lazily(
     "|m\u1eadt kh\u1ea9u"
 )
 _CJK_GAP = lazily(
-    "[^\\x21-\\x7e\n]{0,12}?(?: es | est | ist | is |\u662f|\u4e3a|\u70ba|\u6539\u6210|\u8bbe\u4e3a|\u306f|\u3092|\uff1a|\uff1d|\u300c"
+    "[^\\x21-\\x7e\n]{0,12}?(?: es | est | ist | is |\u662f"
+    "|\u4e3a|\u70ba|\u6539\u6210|\u8bbe\u4e3a|\u306f|\u3092|\uff1a|\uff1d|\u300c"
     "|\u300e|\u201c|\u201d|[:=\\-]|\\s|\u0434\u043b\u044f|\u2014|\u2013){0,6}"
     "[ \t]{0,3}[\"'`\u300c\u300e\u201c]{0,2}"
 )
