@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from qiju.errors import NotFound
 from qiju.keeping.migrate import Origin, Report, take_over
+from qiju.keeping.verify import verify
 from qiju.store import Store
 
 DATA = Path(__file__).parent / "data" / "predecessor"
@@ -249,3 +256,62 @@ def test_a_copy_that_a_redaction_missed_does_not_bring_the_value_back(home: Path
     assert [row[6] for row in content(home)] == ["is [REDACTED:manual]"]
     assert len(report.replaced) == 1
     assert adds_up(report)
+
+
+def test_a_killed_run_is_completed_by_the_next_one(home: Path, tmp_path: Path) -> None:
+    source = tmp_path / "old"
+    write(source / "long" / "demo.jsonl", *(old(f"s:{n}", f"t{n}", body_md="word " * 20) for n in range(1, 401)))
+    script = (
+        "import sys; from qiju.keeping import migrate; migrate.BATCH = 50;"
+        "from qiju.cli.frame import run; sys.exit(run(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", script, "migrate", "--from-qiju", str(source), "--home", str(home)]
+    program = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    # Killed once the first records are stored, in the middle of the next transaction.
+    while not _count(home) and program.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    program.kill()
+    program.wait()
+    stored = _count(home)
+    assert stored > 0
+    report = run(home, source)
+    assert (report.added, report.identical) == (400 - stored, stored)
+    with Store.open_for_reading(home) as store:
+        assert verify(store).ok
+        assert store.db.value("SELECT count(DISTINCT id) FROM record") == 400
+
+
+def _count(home: Path) -> int:
+    if not (home / "qiju.db").exists():
+        return 0
+    with apsw.Connection(str(home / "qiju.db"), flags=apsw.SQLITE_OPEN_READWRITE) as connection:
+        try:
+            return int(str(connection.execute("SELECT count(*) FROM record").fetchall()[0][0]))
+        except apsw.Error:
+            return 0  # not made yet
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+KEY = st.text("xyzü -_", min_size=1, max_size=4)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**80), 2**80) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEY, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(extras=st.lists(st.dictionaries(KEY, JSON, max_size=3), min_size=1, max_size=4))
+def test_any_unknown_keys_come_back_equal(
+    tmp_path_factory: pytest.TempPathFactory, extras: list[dict[str, Any]]
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    lines = [old(f"s:{n}", f"t{n}", **extra) for n, extra in enumerate(extras, start=1)]
+    write(folder / "old" / "long" / "demo.jsonl", *lines)
+    report = run(folder / "home", folder / "old")
+    assert (report.added, report.problems) == (len(extras), [])
+    if report.redactions:
+        return  # a text that happened to look like a secret
+    found = [json.loads(row[8]) for row in content(folder / "home")]
+    assert found == extras
