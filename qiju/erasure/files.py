@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from qiju.trajectory.filelock import WriterLock
 
 _PARQUET = b"PAR1"
+COMPANIONS = ("-journal", "-wal", "-shm")
 _LOCKS = frozenset(("maintain.lock", "redact.lock"))
 Step = Callable[[int], object]
 
@@ -127,7 +128,16 @@ def _below(top: Path, report: Report) -> Iterator[Path]:
             if TEMPORARY_MARK in name:
                 _leftover(path, report)
                 continue
-            yield path
+            if not _is_companion(path):
+                yield path
+
+
+def _is_companion(path: Path) -> bool:
+    """Journal and WAL of a SQLite file belong to it: SQLite takes them in when the file is opened."""
+    for suffix in COMPANIONS:
+        if path.name.endswith(suffix) and path.with_name(path.name.removesuffix(suffix)).is_file():
+            return True
+    return False
 
 
 def _is_live(home: Path, path: Path) -> bool:
@@ -197,6 +207,8 @@ def _count(path: Path, secret: Secret, report: Report) -> int:
         return _places(path, secret) + len(secret.spans(path.name))
     except QijuError as error:
         report.problems.append(f"{path}: {error}")
+    except FileNotFoundError:
+        pass  # removed by its owner meanwhile
     except OSError as error:
         report.problems.append(f"{path} cannot be read: {error.strerror}")
     return 0
@@ -207,7 +219,9 @@ def _places(path: Path, secret: Secret) -> int:
 
     kind = kind_of(path)
     if kind == "sqlite":
-        return databases.holds(path, secret)
+        beside = [path.with_name(path.name + suffix) for suffix in COMPANIONS]
+        held = databases.holds(path, secret)
+        return held + sum(proof.file_holds(each, secret) for each in beside if each.is_file())
     if kind == "parquet":
         return columnar.holds(path, secret) or proof.file_holds(path, secret)
     return proof.file_holds(path, secret) or _escaped(path, secret)

@@ -263,9 +263,16 @@ def _prove(store: Store, secret: Secret, outcome: Outcome, step: Step) -> None:
     outcome.remains += checked.remains
 
 
-def settle(store: Store, secret: Secret | None, step: Step, also: Sought | None = None) -> proof.DatabaseProof:
-    """Clean indexes and WAL and prove the database, with VACUUM when the first proof asks for it."""
+def settle(
+    store: Store, secret: Secret | None, step: Step, also: Sought | None = None, *, blind: bool = False
+) -> proof.DatabaseProof:
+    """Clean indexes and WAL and prove the database, with VACUUM when the first proof asks for it.
+
+    `blind` is for work of a killed run whose text nobody knows any more: then the file is written anew in any case.
+    """
     indexes.merge(store.db, step)
+    if blind:
+        indexes.vacuum(store.db)
     reader = indexes.cut_wal(store.db)
     checked = proof.DatabaseProof(store.db, secret, reader, also)
     if checked.retry and not reader:

@@ -90,15 +90,15 @@ def rescan(store: Store, reason: str, who: str, *, dry_run: bool = False, step: 
         step(len(seqs))
     if dry_run or audit_id is None:
         return report
-    _finish(store, report, audit_id, step)
+    _finish(store, report, audit_id, step, blind=waiting is not None)
     return report
 
 
-def _finish(store: Store, report: Report, audit_id: int, step: Step) -> None:
+def _finish(store: Store, report: Report, audit_id: int, step: Step, *, blind: bool) -> None:
     archived = files.Report()
     files.archive(store, operation.scope_of(store, ()), archived)
     report.remains += archived.problems
-    checked = operation.settle(store, None, step)
+    checked = operation.settle(store, None, step, blind=blind)
     report.remains += checked.remains
     report.proof = {
         "passed": not report.remains,
