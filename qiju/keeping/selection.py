@@ -166,7 +166,7 @@ def _bounded(found: Iterable[Any]) -> list[archive.Row]:
     rows: list[archive.Row] = []
     size = 0
     source = map(archive.Row._make, found)
-    while size <= BATCH_TEXT and (some := list(islice(source, 20))):
+    while size <= BATCH_TEXT and (some := list(islice(source, 50))):
         rows += some
-        size += sum(len(row.body_md) + len(row.extra) + len(row.redactions) for row in some)
+        size += archive.weight(some)
     return rows
