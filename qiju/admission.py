@@ -47,11 +47,12 @@ def admit(engine: Engine, fields: dict[str, JsonValue], *, session_id: str, sess
         given -= {"ts"}
         if "ts" in fields:
             notes.append(f"ts was not an ISO 8601 time; the record is dated {complete['ts']}")
-    earlier = complete.pop("redactions", [])
+    # What the caller says was redacted is text of the caller's like any other.
+    earlier, inner = engine.redact_value(_kept_redactions(complete.pop("redactions", [])), "redactions")
     value, found = engine.redact_value(complete)
     if not isinstance(value, dict):
         raise InvalidRecord("a record is a JSON object")
-    made: list[JsonValue] = [one.to_json() for one in found]
+    made: list[JsonValue] = [one.to_json() for one in (*inner, *found)]
     value["redactions"] = [*_kept_redactions(earlier), *made]
     if isinstance(identity := value.get("id"), str):
         if not records.valid_id(identity):

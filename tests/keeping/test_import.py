@@ -152,11 +152,14 @@ def test_records_go_in_oldest_first(store: Store, tmp_path: Path) -> None:
 
 
 def test_every_string_is_redacted_on_the_way_in(store: Store, tmp_path: Path) -> None:
-    path = file_of(tmp_path, entry("s:1", body_md=f"use {SECRET}", deep={"k": [SECRET], f"key {SECRET}": 1}))
+    told = [{"field": "title", "note": f"was {SECRET}"}]
+    path = file_of(
+        tmp_path, entry("s:1", body_md=f"use {SECRET}", deep={"k": [SECRET], f"key {SECRET}": 1}, redactions=told)
+    )
     report = take(store, path)
-    assert report.redactions == 3
+    assert report.redactions == 4
     assert SECRET.encode() not in b"".join(p.read_bytes() for p in store.home.rglob("*") if p.is_file())
-    assert store.db.value("SELECT count(*) FROM redaction_audit WHERE action = 'import'") == 3
+    assert store.db.value("SELECT count(*) FROM redaction_audit WHERE action = 'import'") == 4
     assert counts(take(store, path)) == (0, 1, 0, 0, 0)
 
 
