@@ -105,6 +105,8 @@ class _Outcome(NamedTuple):
     fingerprint: str
     admitted: Admitted | None
     problem: Problem | None = None
+    placed: int = 0  # redaction entries that got the place of their placeholder
+    dropped: int = 0  # and those that lost theirs
 
 
 def take_over(store: Store, origin: Origin, *, dry_run: bool = False, step: Step | None = None) -> Report:
@@ -120,15 +122,20 @@ def take_over(store: Store, origin: Origin, *, dry_run: bool = False, step: Step
     decisions = collate(_candidates(legacy, origin, report), mark)
     report.copies = sum(len(one.sources) - 1 for one in decisions)
     report.replaced = [place for one in decisions for place in one.replaced]
+    store.refresh_engine()
     for begin in range(0, len(decisions), BATCH):
-        part = decisions[begin : begin + BATCH]
+        # Redacting takes most of the time, so it is done before the write lock is taken.
+        batch = decisions[begin : begin + BATCH]
+        part = [_decide(store, decision, mark) for decision in batch]
         if dry_run:
-            for decision in part:
-                _count(_decide(store, decision, mark, report), report)
+            for outcome in part:
+                _count(outcome, report)
         else:
             with store.bulk() as bulk:
-                for decision in part:
-                    _store(store, bulk, _decide(store, decision, mark, report), report)
+                again = store.refresh_engine()
+                for decision, outcome in zip(batch, part, strict=True):
+                    late = again or _overtaken(store, outcome)
+                    _store(store, bulk, _decide(store, decision, mark) if late else outcome, report)
         if step is not None:
             step(len(part))
     if dry_run:
@@ -165,7 +172,7 @@ def _candidates(legacy: LegacyStore, origin: Origin, report: Report) -> Iterator
         yield found.candidate
 
 
-def _decide(store: Store, decision: Decision, mark: Callable[[bytes], str], report: Report) -> _Outcome:
+def _decide(store: Store, decision: Decision, mark: Callable[[bytes], str]) -> _Outcome:
     value = unpack(decision.packed)
     fingerprint = mark(_canonical(value))
     if store.db.value("SELECT 1 FROM taken_over WHERE fingerprint = ?", (fingerprint,)):
@@ -174,16 +181,25 @@ def _decide(store: Store, decision: Decision, mark: Callable[[bytes], str], repo
     if _known_loosely(store, decision, value):
         return _Outcome(decision, fingerprint, None)
     try:
-        admitted = _admit(store, value, report)
+        admitted, placed, dropped = _admit(store, value)
         if _conflicts(store, decision.project, admitted):
             # Somebody else's record has this id here already: this one is kept beside it.
             kept_as = marked_id(decision.id, fingerprint)
             decision = decision._replace(id=kept_as, marked_from=decision.marked_from or decision.id)
-            admitted = _admit(store, {**value, "id": kept_as}, report)
+            admitted, placed, dropped = _admit(store, {**value, "id": kept_as})
     except InvalidRecord as error:
         path, _, line = decision.sources[0].rpartition(":")
         return _Outcome(decision, fingerprint, None, Problem(Path(path), int(line), int(line), "invalid", str(error)))
-    return _Outcome(decision, fingerprint, admitted)
+    return _Outcome(decision, fingerprint, admitted, None, placed, dropped)
+
+
+def _overtaken(store: Store, outcome: _Outcome) -> bool:
+    """Whether another process stored something under this id, or this very record, since it was decided."""
+    if outcome.admitted is None:
+        return False
+    sql = "SELECT 1 FROM record WHERE id = ? AND project = ? UNION ALL SELECT 1 FROM taken_over WHERE fingerprint = ?"
+    bindings = (str(outcome.admitted.fields["id"]), outcome.decision.project, outcome.fingerprint)
+    return store.db.value(sql, bindings) is not None
 
 
 def _conflicts(store: Store, project: str, admitted: Admitted) -> bool:
@@ -206,6 +222,8 @@ def _count(outcome: _Outcome, report: Report) -> None:
         project = outcome.decision.project
         report.added += 1
         report.redactions += outcome.admitted.redactions
+        report.offsets_placed += outcome.placed
+        report.offsets_dropped += outcome.dropped
         report.projects[project] = report.projects.get(project, 0) + 1
         if outcome.decision.marked_from:
             places: list[JsonValue] = list(outcome.decision.sources)
@@ -247,7 +265,7 @@ def _without_redactions(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {key: item for key, item in value.items() if key != "redactions"}
 
 
-def _admit(store: Store, value: dict[str, JsonValue], report: Report) -> Admitted:
+def _admit(store: Store, value: dict[str, JsonValue]) -> tuple[Admitted, int, int]:
     """Through the one way in, keeping `ts` as written and the predecessor's redaction entries with places that hold."""
     fields = check(value)
     written = fields.get("ts")
@@ -260,11 +278,9 @@ def _admit(store: Store, value: dict[str, JsonValue], report: Report) -> Admitte
         complete["ts"], _ = store.engine().redact_value(written)
     complete["redactions"] = earlier
     placed, dropped = relocate(complete)
-    report.offsets_placed += placed
-    report.offsets_dropped += dropped
     kept = complete["redactions"]
     complete["redactions"] = [*(kept if isinstance(kept, list) else []), *(made if isinstance(made, list) else [])]
-    return admitted._replace(fields=complete, given=admitted.given | {"ts"}, notes=())
+    return admitted._replace(fields=complete, given=admitted.given | {"ts"}, notes=()), placed, dropped
 
 
 def _roots(

@@ -25,7 +25,7 @@ import apsw
 
 import qiju
 from qiju import storekey
-from qiju.db import APPLICATION_ID, SCHEMA_VERSION, Database, translated
+from qiju.db import APPLICATION_ID, SCHEMA_VERSION, Database, refuse_links, translated
 from qiju.errors import NewerSchema, NotFound, StoreDamaged, VerificationFailed
 from qiju.files import disk_error, rename_over, sync_folder
 from qiju.jsontext import JsonValue
@@ -70,11 +70,12 @@ def restore(home: Path, source: Path, config: Config | None = None, *, dry_run: 
 
     Raises `NotFound`, `NewerSchema`, `VerificationFailed` (then nothing was changed), `StoreBusy`, `StorageFailed`.
     """
+    refuse_links(home, database_path(home).name)
     source = _found(home, source)
     check_header(source)
     _check_bytes(source)
     _remove_leftovers(home)
-    work = home / f"{_WORK}{os.getpid()}"
+    work = home / f"{_WORK}{os.getpid()}-{os.urandom(4).hex()}"
     made_home = not home.exists()
     try:
         work.mkdir(mode=0o700, parents=True)
@@ -227,7 +228,7 @@ def _key(home: Path, source: Path, copy: Path, *, dry_run: bool, notes: list[str
         if not dry_run:
             current = beside.read_bytes()
             place = storekey.path(home)
-            descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(current)
                 file.flush()

@@ -315,3 +315,41 @@ def test_any_unknown_keys_come_back_equal(
         return  # a text that happened to look like a secret
     found = [json.loads(row[8]) for row in content(folder / "home")]
     assert found == extras
+
+
+def test_what_another_process_does_meanwhile_is_noticed(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between deciding and storing: the same record taken over, an id taken, a value redacted by name."""
+    from qiju.projects import Home
+    from qiju.record import check
+    from qiju.redaction.fingerprint import fingerprints
+
+    source = tmp_path / "old"
+    write(source / "long" / "demo.jsonl", old("s:1", "one"), old("s:2", "two"), old("s:3", "hunter2-77"))
+    Store.open(home).close()
+    done: list[int] = []
+    original = Store.bulk
+
+    def bulk(self: Store) -> Any:
+        if not done:
+            done.append(1)
+            with Store.open(home) as other:
+                fields = check({"id": "s:1", "title": "somebody else's", "source": "manual"})
+                other.log(other.admit(fields, session_id="", session_source=""), Home("demo", named=True))
+                with other.db.write() as connection:
+                    known = fingerprints(other.key("fingerprint"), "hunter2-77")
+                    connection.executemany("INSERT INTO redacted_value (fingerprint) VALUES (?)", [(k,) for k in known])
+            other_source = tmp_path / "again"
+            shutil.copytree(source, other_source)
+            (other_source / "long" / "demo.jsonl").write_text(old("s:2", "two"), encoding="utf-8")
+            run(home, other_source)
+        return original(self)
+
+    monkeypatch.setattr(Store, "bulk", bulk)
+    report = run(home, source)
+    found = titles(home)
+    assert found["demo/s:1"] == "somebody else's"
+    assert (report.added, report.identical, len(report.conflicts)) == (2, 1, 1)
+    assert "hunter2-77" not in found["demo/s:3"]
+    assert len(found) == 4
