@@ -16,12 +16,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
-from qiju.errors import QijuError, ReadOnlyStore, StorageFailed, StoreBusy, StoreDamaged
+from qiju.errors import QijuError, ReadOnlyStore, Refused, StorageFailed, StoreBusy, StoreDamaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ CREATE VIRTUAL TABLE temp.record_fts_vocab USING fts5vocab (main, record_fts, ro
 CREATE VIRTUAL TABLE temp.record_trigram_vocab USING fts5vocab (main, record_trigram, row);
 CREATE VIRTUAL TABLE temp.record_trigram_instance USING fts5vocab (main, record_trigram, instance);
 """
+_OWN_NAMES = ("store.key", "spool", "backups", "archive")  # what else Qiju writes beside its database
+_COPY = "qiju-read-"  # private copies of stores that cannot be written, in the temporary folder
 _WAL_WRITE_LOCK = 120  # the byte of the -shm file that SQLite locks for writing
 
 
@@ -70,6 +72,7 @@ class Database:
         from qiju import migrate
 
         _make_home(path.parent)
+        refuse_links(path.parent, path.name)
         _make_file(path)
         db = cls._connect(path, path, lock_wait, None)
         try:
@@ -90,6 +93,7 @@ class Database:
         """
         from qiju import migrate
 
+        refuse_links(path.parent, path.name)
         if not path.exists():
             return cls.in_memory()
         writable = os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
@@ -148,7 +152,10 @@ class Database:
     def close(self) -> None:
         """Close the connection and remove a private copy. Safe to call twice, and in a forked child."""
         if os.getpid() == self._pid:
-            self.connection.close()
+            # The last one out copies the log into the database. When that fails nothing is lost: what was committed is
+            # in the log, which the next one to open the store reads.
+            with suppress(apsw.IOError, apsw.FullError):
+                self.connection.close()
         if self._scratch is not None:
             import shutil
 
@@ -318,10 +325,28 @@ def _make_home(home: Path) -> None:
     try:
         if not home.is_dir():
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            home.chmod(0o700)  # a umask may have taken the owner's own permissions away
     except OSError as error:
         raise StorageFailed(
             f"the folder {home} cannot be created: {error.strerror}", hint="give another --home"
         ) from error
+
+
+def refuse_links(home: Path, database: str) -> None:
+    """Raise `Refused` when a file or folder of the store is a symbolic link.
+
+    Only somebody else puts one there: through it, records would be written or read where nobody agreed to.
+    """
+    for name in (database, f"{database}-wal", f"{database}-shm", *_OWN_NAMES):
+        path = f"{home}{os.sep}{name}"
+        try:
+            os.readlink(path)  # noqa: PTH115 - every command comes by here, and pathlib costs
+        except OSError:
+            continue
+        raise Refused(
+            f"{path} is a symbolic link, and links inside the home are not followed",
+            hint="remove the link; to keep the store elsewhere, set QIJU_HOME or link the whole home",
+        )
 
 
 def _make_file(path: Path) -> None:
@@ -329,11 +354,40 @@ def _make_file(path: Path) -> None:
     if path.exists():
         return
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        os.close(descriptor)
+        if path.stat().st_mode & 0o600 != 0o600:
+            path.chmod(0o600)
     except PermissionError as error:
         raise ReadOnlyStore(f"{path} cannot be written", hint="check the permissions of the folder") from error
     except OSError as error:
         raise StorageFailed(f"{path} cannot be created: {error.strerror}", hint="give another --home") from error
+
+
+def _sweep_copies(place: Path) -> None:
+    """Remove private copies of this user's that killed readers left: older than an hour, and their process is gone."""
+    import shutil
+
+    for entry in os.scandir(place):
+        pid = entry.name.removeprefix(_COPY).partition("-")[0]
+        if not entry.name.startswith(_COPY) or not pid.isdigit() or not entry.is_dir(follow_symlinks=False):
+            continue
+        facts = entry.stat(follow_symlinks=False)
+        mine = not hasattr(os, "getuid") or facts.st_uid == os.getuid()
+        if mine and facts.st_mtime < time.time() - 3600 and not _alive(int(pid)):
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _alive(pid: int) -> bool:
+    if os.name == "nt":  # there signal 0 would end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _private_copy(path: Path) -> Path:
@@ -347,7 +401,8 @@ def _private_copy(path: Path) -> Path:
         return [(s.st_size, s.st_mtime_ns) for s in (file.stat() for file in (path, wal) if file.exists())]
 
     try:
-        folder = Path(tempfile.mkdtemp(prefix="qiju-read-"))
+        _sweep_copies(Path(tempfile.gettempdir()))
+        folder = Path(tempfile.mkdtemp(prefix=f"{_COPY}{os.getpid()}-"))
     except OSError as error:
         raise StorageFailed(
             f"{path} is read-only, and there is no temporary folder to read it through", hint="set TMPDIR"

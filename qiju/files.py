@@ -120,10 +120,21 @@ def sweep_abandoned(target: Path) -> list[Path]:
     prefix = f"{_hidden(target)}{TEMPORARY_MARK}"
     gone = []
     for path in target.parent.iterdir():
-        if path.name.startswith(prefix) and _last_write(path) < time.time() - ABANDONED_AFTER:
+        if path.name.startswith(prefix) and _last_write(path) < _abandoned():
             remove_tree(path)
             gone.append(path)
     return gone
+
+
+def sweep_folder(folder: Path) -> None:
+    """Remove every leftover of a killed run from a folder that is Qiju's own, whatever its target was."""
+    for path in folder.iterdir():
+        if TEMPORARY_MARK in path.name and path.name.startswith(".") and _last_write(path) < _abandoned():
+            remove_tree(path)
+
+
+def _abandoned() -> float:
+    return time.time() - ABANDONED_AFTER
 
 
 def _last_write(path: Path) -> float:

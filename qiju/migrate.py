@@ -99,10 +99,9 @@ def _backup(db: Database, version: int) -> None:
     folder = db.path.parent / "backups"
     target = folder / f"before-schema-{version + 1}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.db"
     # It gets its name when it is whole: a run killed here must leave nothing that looks like a backup.
-    temporary = target.with_name(f".{target.name}.qiju-tmp-{os.getpid()}")
+    temporary = target.with_name(f".{target.name}.qiju-tmp-{os.getpid()}-{os.urandom(4).hex()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        temporary.unlink(missing_ok=True)
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
         raise StorageFailed(f"no backup before the schema change: {target}: {error.strerror}") from error

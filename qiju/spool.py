@@ -38,10 +38,14 @@ def keep(home: Path, value: dict[str, JsonValue]) -> Path:
     name = f"{time.time_ns():020d}-{os.getpid()}-{os.urandom(4).hex()}"
     temporary, target = place / f"{name}.tmp", place / f"{name}{_SUFFIX}"
     try:
-        place.mkdir(mode=0o700, exist_ok=True)
+        if not place.is_dir():
+            place.mkdir(mode=0o700, exist_ok=True)
+            place.chmod(0o700)  # a umask may have taken the owner's own permissions away
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
+                if hasattr(os, "fchmod"):
+                    os.fchmod(descriptor, 0o600)
                 file.write(jsontext.canonical(value).encode("utf-8"))
                 file.flush()
                 os.fsync(file.fileno())

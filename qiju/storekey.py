@@ -39,10 +39,13 @@ def read(home: Path) -> bytes | None:
 def create(home: Path) -> bytes:
     """Make the key, mode 0600; when another process was faster, its key."""
     key = os.urandom(LENGTH)
-    temporary = path(home).with_name(f"{NAME}.{os.getpid()}.tmp")
+    # Not the pid alone: in containers every program has the same one, and a killed run's file would be in the way.
+    temporary = path(home).with_name(f"{NAME}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         with os.fdopen(descriptor, "wb") as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(descriptor, 0o600)  # a umask may have taken the owner's own permissions away
             file.write(key)
             file.flush()
             os.fsync(file.fileno())
@@ -54,13 +57,27 @@ def create(home: Path) -> bytes:
             if not path(home).exists():
                 temporary.replace(path(home))
         temporary.unlink(missing_ok=True)
+        _sync_folder(home)
     except PermissionError as error:
         raise ReadOnlyStore(f"{path(home)} cannot be written", hint="check the permissions of the folder") from error
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise StorageFailed(f"{path(home)} cannot be written: {error.strerror}") from error
     made = read(home)
-    return key if made is None else made
+    if made is None:
+        raise StorageFailed(f"{path(home)} vanished as it was made", hint="is it a link to nowhere? remove it")
+    return made
+
+
+def _sync_folder(home: Path) -> None:
+    # A record names the key it was redacted with: the key must not be what a power cut takes.
+    if os.name == "nt":
+        return
+    descriptor = os.open(home, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def subkey(key: bytes, purpose: str) -> bytes:

@@ -24,7 +24,7 @@ import qiju
 from qiju import storekey
 from qiju.db import Database
 from qiju.errors import NotFound, QijuError, Refused, StorageFailed, UsageError, VerificationFailed
-from qiju.files import FileReplacement, PathReplacement, disk_error, sync_folder
+from qiju.files import FileReplacement, PathReplacement, disk_error, sweep_folder, sync_folder
 from qiju.jsontext import JsonValue
 from qiju.store import Store, database_path
 
@@ -89,7 +89,10 @@ def fresh_name(home: Path, prefix: str) -> Path:
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     place = folder(home)
     try:
-        place.mkdir(mode=0o700, exist_ok=True)
+        if not place.is_dir():
+            place.mkdir(mode=0o700, exist_ok=True)
+            place.chmod(0o700)
+        sweep_folder(place)
     except OSError as error:
         raise disk_error(error, place) from error
     number = 1
@@ -125,8 +128,9 @@ def backup(
     with PathReplacement(path, protected=[database_path(store.home), storekey.path(store.home)]) as temporary:
         copy_database(store.db, temporary, step)
         manifest = prove(temporary, store.home)
-    _write_manifest(path, manifest)
-    written_key = _write_key(path, key) if with_key and key is not None else None
+        # Its companions first: the backup gets its name last, and a run cut short leaves nothing in the next one's way.
+        _write_manifest(path, manifest)
+        written_key = _write_key(path, key) if with_key and key is not None else None
     gone = rotate(store.home, keep, prefix) if keep is not None else ()
     return Made(path, manifest, written_key, gone)
 
@@ -137,6 +141,10 @@ def _target(home: Path, target: Path) -> Path:
         target = target / f"qiju-{stamp}.db"
     if target.exists() or target.is_symlink():
         raise Refused(f"{target} exists already", hint="give another name; a backup never replaces a file")
+    read_manifest(target)  # raises when the file of that name is somebody else's
+    kept = key_path(target)
+    if kept.is_symlink() or (kept.exists() and kept.stat().st_size != storekey.LENGTH):
+        raise Refused(f"{kept} exists already and is not a store key", hint="give the backup another name")
     return target
 
 

@@ -307,8 +307,10 @@ def leftovers(home: Path) -> list[Path]:
     if not home.is_dir():
         return []
     found = []
-    for path in (*home.iterdir(), *((home / "backups").iterdir() if (home / "backups").is_dir() else ())):
+    folders = [home, *(folder for folder in (home / "backups", home / "spool") if folder.is_dir())]
+    for path in (path for folder in folders for path in folder.iterdir()):
         own = path.name.startswith((".restore-", ".salvage-", ".verify-")) or ".qiju-tmp-" in path.name
+        own |= path.suffix == ".tmp" and (path.parent.name == "spool" or path.name.startswith("store.key."))
         if own and not path.is_symlink() and time.time() - path.lstat().st_mtime > OLD:
             found.append(path)
     return sorted(found)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju import staging
 from qiju.errors import QijuError, StoreBusy
-from qiju.files import disk_error
+from qiju.files import disk_error, remove_tree
 from qiju.keeping import cold, compact, partitions, tiers
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def _carry_out(
     refreshed, stale_failed = _refresh(store, task, fresh)
     failed += stale_failed
     swept = _sweep(roots, limits, task, now)
+    left = _leftovers(store.home, task)
     value: dict[str, Any] = {
         "dry_run": task.dry_run,
         "rotation": rotation,
@@ -98,6 +99,7 @@ def _carry_out(
             for found in partitions.foreign(store.home, db.setting("store_id"))
         ],
         "spool": {"unreadable": unread},
+        "leftovers": left,
         "tiers": tiers.counts(db, task.project),
         "compact": compact.compact(db, task.dry_run) if task.compact else None,
     }
@@ -181,6 +183,19 @@ def _refresh(store: Store, task: Task, fresh: set[tuple[str, str]]) -> tuple[dic
         else:
             counted["rewritten" if state == "written" else "removed"].append(path)
     return counted, failed
+
+
+def _leftovers(home: Path, task: Task) -> list[str]:
+    """Remove what killed runs left in the home an hour ago or longer."""
+    from qiju.keeping.doctor import leftovers
+
+    found = leftovers(home)
+    try:
+        for path in found if not task.dry_run else ():
+            remove_tree(path)
+    except OSError as error:
+        raise disk_error(error, home) from error
+    return [str(path) for path in found]
 
 
 def _sweep(roots: Iterable[Path], limits: MaintainConfig, task: Task, now: int) -> dict[str, Any]:

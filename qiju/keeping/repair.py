@@ -182,7 +182,7 @@ def _identities(live: Path) -> dict[tuple[str, str], str]:
 def _salvage(home: Path, live: Path, notes: list[str]) -> JsonValue:
     from qiju.keeping.salvage import salvage
 
-    work = home / f".salvage-{os.getpid()}"
+    work = home / f".salvage-{os.getpid()}-{os.urandom(4).hex()}"
     try:
         work.mkdir(mode=0o700)
         done = salvage(live, work / "qiju.db")

@@ -346,7 +346,7 @@ def _indexes(db: Database, report: Report, *, alone: bool) -> None:
 
     from qiju.keeping.backup import copy_database
 
-    work = db.path.parent / f"{COPY_PREFIX}{os.getpid()}"
+    work = db.path.parent / f"{COPY_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
     try:
         work.mkdir(mode=0o700)
         copy_database(db, work / "copy.db")

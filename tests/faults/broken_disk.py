@@ -51,6 +51,10 @@ class Disk(apsw.VFS):
         self.unsynced.pop(filename, None)
         super().xDelete(filename, syncdir)
 
+    def excepthook(self, *_error: Any) -> bool:
+        """What SQLite does not ask about (a delete that failed) is not printed either."""
+        return False
+
     def strike(self, half: Any) -> None:
         """One operation: `half` does the first half of a write."""
         self.count += 1
@@ -88,6 +92,9 @@ class _File(apsw.VFSFile):
         self.disk = disk
         self.path = "" if name is None else name if isinstance(name, str) else name.filename()
         super().__init__(disk.base, name, flags)
+
+    def excepthook(self, *_error: Any) -> bool:
+        return False
 
     def xWrite(self, data: bytes, offset: int) -> None:
         write = super().xWrite

@@ -182,11 +182,15 @@ def run_all(driver: Driver, name: str, faults: tuple[str, ...], most: int | None
     assert calm["after"]["wrong"] == []
     assert calm["count"] > 0
     before = driver.run(Scenario(["path"]), "stop", 0)["after"]
-    runs = 0
+    runs, wrong = 0, []
     for fault in faults:
         for at in boundaries(calm["count"], most):
-            check(name, fault, at, driver.run(scenario, fault, at), calm, before)
             runs += 1
+            try:
+                check(name, fault, at, driver.run(scenario, fault, at), calm, before)
+            except AssertionError as error:
+                wrong.append(f"{fault} at {at}: {error}")
+    assert not wrong, f"{name}: {len(wrong)} of {runs} runs\n" + "\n".join(wrong[:20])
     return runs
 
 
