@@ -22,7 +22,7 @@ from qiju import record as records
 from qiju.admission import Admitted, differences
 from qiju.errors import IdConflict, Interrupted, InvalidRecord, QijuError, Refused, StoreBusy
 from qiju.jsontext import JsonValue
-from qiju.keeping import sources
+from qiju.keeping import offsets, sources
 from qiju.keeping.sorting import Sorter, Staged
 from qiju.keeping.tiers import PAUSE
 from qiju.place.slug import slugify
@@ -211,7 +211,11 @@ def admit(store: Store, value: JsonValue) -> Admitted:
     missing = [name for name in REQUIRED if not fields.get(name)]
     if missing:
         raise InvalidRecord(f"the record has no {', '.join(missing)}")
-    return store.admit(fields, session_id="", session_source="id")
+    return _settled(store.admit(fields, session_id="", session_source="id"))
+
+
+def _settled(admitted: Admitted) -> Admitted:
+    return admitted._replace(fields=offsets.settle(admitted.fields, admitted.redactions))
 
 
 def _unwrapped(value: JsonValue) -> JsonValue:
@@ -319,7 +323,9 @@ def _add(store: Store, bulk: Bulk, waiting: Iterator[Staged], report: Report) ->
 
 def _redacted_again(store: Store, admitted: Admitted) -> Admitted:
     """A record that waited while a value was redacted by name: that value must not come back with it."""
-    anew = store.admit(admitted.fields, session_id=admitted.session_id, session_source=admitted.session_source)
+    anew = _settled(
+        store.admit(admitted.fields, session_id=admitted.session_id, session_source=admitted.session_source)
+    )
     return anew._replace(given=admitted.given, redactions=admitted.redactions + anew.redactions, notes=admitted.notes)
 
 

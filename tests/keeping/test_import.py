@@ -335,3 +335,25 @@ def test_a_value_redacted_while_records_wait_does_not_come_back(
     assert value not in found.body_md
     assert len(found.redactions) == 1
     assert counts(take(store, path)) == (0, 1, 0, 0, 0)
+
+
+def test_recorded_redactions_follow_their_placeholders(store: Store, tmp_path: Path) -> None:
+    """A new finding in front of an old marker moves it; every entry must still point at its placeholder."""
+    mark = "[REDACTED:password:0a1b2c3d]"
+    body = f"token {SECRET} then {mark} and {mark}"
+    told = [
+        {"field": "body_md", "start": body.index(mark), "end": body.index(mark) + len(mark), "placeholder": mark},
+        {"field": "body_md", "start": body.rindex(mark), "end": body.rindex(mark) + len(mark), "placeholder": mark},
+        {"field": "body_md", "start": 0, "end": 4, "placeholder": "[REDACTED:gone:00000000]"},
+    ]
+    take(store, file_of(tmp_path, entry("s:1", body_md=body, redactions=told)))
+    found = store.by_id("s:1")[0].record
+    assert SECRET not in found.body_md
+    places = []
+    for one in found.redactions:
+        assert isinstance(one, dict)
+        if "start" in one:
+            assert found.body_md[one["start"] : one["end"]] == one["placeholder"]  # type: ignore[misc]
+            places.append(one["start"])
+    assert len(places) == len(set(places)) == 3
+    assert len(found.redactions) == 4
