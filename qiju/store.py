@@ -142,6 +142,7 @@ class Store:
                 key,
                 user_rules=load_user_rules(settings.rules) if settings and settings.rules else (),
                 allow=settings.allow if settings else (),
+                scanner=settings.scanner if settings else False,
                 remembered=remembered,
             )
         return self._engine

@@ -26,6 +26,22 @@ def _configuration(subject: Subject) -> Iterator[Finding]:
         yield Finding("configuration", OK, "nothing to object to")
 
 
+def _redaction(subject: Subject) -> Iterator[Finding]:
+    from qiju.redaction.rules import load_user_rules
+    from qiju.redaction.scanner import active_engines, available
+
+    settings = subject.config.redaction if subject.config is not None else None
+    wanted = settings is not None and settings.scanner
+    engines = active_engines(wanted)
+    own = len(load_user_rules(settings.rules)) if settings is not None else 0
+    message = " and ".join(engines) + (f", {own} rules of your own" if own else "")
+    facts: dict[str, JsonValue] = {"engines": list(engines), "own_rules": own}
+    if wanted and not available():
+        yield Finding("redaction", FAIL, message, "pip install 'qiju[scanner]', or take redaction.scanner out", facts)
+    else:
+        yield Finding("redaction", OK, message, facts=facts)
+
+
 def _identity(subject: Subject) -> Iterator[Finding]:
     from qiju.place.identity import SESSION_VARIABLES, host_of
 
@@ -127,6 +143,7 @@ def _predecessors(subject: Subject) -> Iterator[Finding]:
 
 AROUND: tuple[tuple[str, Check], ...] = (
     ("configuration", _configuration),
+    ("redaction", _redaction),
     ("session", _identity),
     ("project", _project),
     ("skills", _hosts),

@@ -48,11 +48,12 @@ class MaintainConfig(NamedTuple):
 class RedactionConfig(NamedTuple):
     """What the redaction engine is told. It checks `rules`, tables as they were written, and names a bad one by its id.
 
-    `allow` are whole values that rules of low confidence leave alone.
+    `allow` are whole values that rules of low confidence leave alone; `scanner` adds the second engine (an extra).
     """
 
     rules: tuple[Mapping[str, object], ...] = ()
     allow: tuple[str, ...] = ()
+    scanner: bool = False
 
 
 class Config(NamedTuple):
@@ -109,6 +110,12 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong("true or false")
+    return value
+
+
 def _rules(value: Any) -> tuple[Mapping[str, object], ...]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise _Wrong("a list of tables, one a rule")
@@ -128,6 +135,7 @@ SETTINGS: dict[str, Setting] = {
     "maintain.archive_pressure_mib": Setting(_number, "MiB above which a project's long tier counts as too large"),
     "redaction.rules": Setting(_rules, "rules of your own, added to the built-in ones"),
     "redaction.allow": Setting(_texts, "whole values that rules of low confidence leave alone", in_marker=False),
+    "redaction.scanner": Setting(_switch, "true adds the second engine, of the extra `scanner`", in_marker=False),
 }
 """Every key there is, dotted. The reference page is checked against this table."""
 

@@ -34,7 +34,11 @@ def test_the_page_lists_every_setting_with_its_default_and_meaning() -> None:
     for key, setting in SETTINGS.items():
         part, _, name = key.rpartition(".")
         default = getattr(getattr(config, part) if part else config, name)
-        shown.append([key, f"{default:g}" if isinstance(default, float) else "", setting.meaning])
+        if isinstance(default, bool):
+            written = "true" if default else "false"
+        else:
+            written = f"{default:g}" if isinstance(default, float) else ""
+        shown.append([key, written, setting.meaning])
     assert table("settings") == shown
 
 
