@@ -135,7 +135,7 @@ SETTINGS: dict[str, Setting] = {
     "maintain.archive_pressure_mib": Setting(_number, "MiB above which a project's long tier counts as too large"),
     "redaction.rules": Setting(_rules, "rules of your own, added to the built-in ones"),
     "redaction.allow": Setting(_texts, "whole values that rules of low confidence leave alone", in_marker=False),
-    "redaction.scanner": Setting(_switch, "true adds the second engine, of the extra `scanner`", in_marker=False),
+    "redaction.scanner": Setting(_switch, "true adds the second engine (the extra qiju[scanner])", in_marker=False),
 }
 """Every key there is, dotted. The reference page is checked against this table."""
 
