@@ -25,7 +25,7 @@ import apsw
 
 import qiju
 from qiju import storekey
-from qiju.db import APPLICATION_ID, SCHEMA_VERSION, Database, refuse_links, translated
+from qiju.db import APPLICATION_ID, LOCK_WAIT, SCHEMA_VERSION, Database, refuse_links, translated
 from qiju.errors import NewerSchema, NotFound, StoreDamaged, VerificationFailed
 from qiju.files import disk_error, rename_over, sync_folder
 from qiju.jsontext import JsonValue
@@ -172,7 +172,8 @@ def _replace(home: Path, source: Path, copy: Path, config: Config | None, *, dry
                 new.set("store_id", os.urandom(16).hex())
             put_in_place(live, new)
         else:
-            target = stack.enter_context(Database.open(live))
+            lock_wait = LOCK_WAIT if config is None else config.lock_wait
+            target = stack.enter_context(Database.open(live, lock_wait=lock_wait))
             with translated(target), target.connection.backup("main", new.db.connection, "main") as swap:
                 # This takes the write lock: from here on nobody writes what would be lost unseen.
                 _take_lock(swap, target)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -318,3 +321,41 @@ def test_a_name_from_the_list_is_enough(home: Path, capsys: Any) -> None:
     assert run(["restore", name, "--home", str(home)]) == 0
     assert "5 records restored" in capsys.readouterr().out
     assert run(["restore", "no-such", "--home", str(home)]) == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("moment", [0, 1, 2])
+def test_a_killed_restore_leaves_the_old_store_or_the_new_one_whole(home: Path, moment: int) -> None:
+    made = make(home)
+    log(home, "newer")
+    script = "import sys; from qiju.cli.frame import run; sys.exit(run(sys.argv[1:]))"
+    program = subprocess.Popen(
+        [sys.executable, "-c", script, "restore", str(made.path), "--home", str(home)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    # At its first trace, at the copy of the old store, and a moment after that.
+    traces = [".restore-*", "backups/replaced-*", "backups/replaced-*.json"]
+    deadline = time.monotonic() + 30
+    while not list(home.glob(traces[moment])) and program.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    program.kill()
+    program.wait()
+    assert len(titles(home)) in (5, 6)
+    assert sound(home)
+    restore(home, made.path)
+    assert titles(home) == ["t1", "t2", "t3", "t4", "t5"]
+    assert sound(home)
+
+
+def test_a_restore_waits_for_a_writer_and_gives_up_cleanly(home: Path) -> None:
+    from qiju.errors import StoreBusy
+    from qiju.place.config import load_config
+
+    made = make(home)
+    log(home, "newer")
+    (home / "config.toml").write_text("lock_wait = 0.2\n", encoding="utf-8")
+    with Store.open(home) as writer, writer.db.write(), pytest.raises(StoreBusy):
+        restore(home, made.path, load_config(home, None, None))
+    assert titles(home)[-1] == "newer"
+    assert sound(home)
