@@ -22,6 +22,7 @@ from pathlib import Path
 import apsw
 
 from qiju.errors import QijuError, ReadOnlyStore, Refused, StorageFailed, StoreBusy, StoreDamaged
+from qiju.query import tagged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Database:
         self._writing = False
         self.migrating = False  # set by `qiju.migrate`, which may write to a private copy, too
         connection.set_busy_handler(self._wait)
+        connection.create_scalar_function("qiju_tagged", tagged, 2, deterministic=True)  # type: ignore[arg-type]
         self._waited_since = 0.0
 
     # --- opening -----------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ class Filters(NamedTuple):
 
     projects: tuple[str, ...] | None = None
     session: str = ""  # a session id or the beginning of one
-    tags: tuple[str, ...] = ()  # each must be there
+    tags: tuple[str, ...] = ()  # each must be there, whatever its case
     since: int | None = None  # instant, inclusive
     until: int | None = None  # instant, exclusive
     source: str = ""
@@ -79,7 +79,7 @@ class Filters(NamedTuple):
         if self.session:
             add("record.session_id >= ? AND record.session_id < ?", self.session, after_prefix(self.session))
         for tag in self.tags:
-            add("EXISTS (SELECT 1 FROM json_each(record.tags) WHERE value = ?)", tag)
+            add("qiju_tagged(record.tags, ?)", fold(tag))
         if self.since is not None:
             add("record.instant >= ?", self.since)
         if self.until is not None:
@@ -139,6 +139,23 @@ def checked(query: Query) -> Query:
 def terms(text: str) -> tuple[str, ...]:
     """The distinct literal terms of a query, folded, in order."""
     return tuple(dict.fromkeys(fold(term) for term in text.split()))
+
+
+def tagged(stored: str, wanted: str) -> bool:
+    """Whether a column of tags, a JSON array, holds a tag that folds to `wanted`: `qiju_tagged` in SQL.
+
+    Runs once a row, so what is plain ASCII is not parsed. A row by hand may hold anything; it then has no tags.
+    """
+    plain = wanted.isascii() and stored.isascii() and "\\" not in stored
+    if plain and f'"{wanted}"' not in stored.lower():
+        return False
+    import json
+
+    try:
+        tags = json.loads(stored)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(tags, list) and any(isinstance(tag, str) and fold(tag) == wanted for tag in tags)
 
 
 def after_prefix(prefix: str) -> str:

@@ -161,14 +161,31 @@ def _projects(context: Context, store: Store, given: Given) -> tuple[str, ...] |
     if given.scope == "all" and given.project is None:
         return None
     if given.scope in ("all", "current_project"):
-        slug = store.project_of(home_of(context.project(given.project, reading=True)))
+        claim = home_of(context.project(given.project, reading=True))
+        slug = store.project_of(claim)
+        if slug is None and given.project is not None:
+            _say_unknown(context, store, (claim.slug,))
         return () if slug is None else (slug,)
     from qiju.place.slug import slugify
 
     names = [name.strip() for name in given.scope.split(",") if name.strip()]
     if not names:
         raise UsageError("--scope is empty", hint="current_project, all, or project names with commas between")
-    return tuple(dict.fromkeys(slugify(name) for name in names))
+    slugs = tuple(dict.fromkeys(slugify(name) for name in names))
+    _say_unknown(context, store, slugs)
+    return slugs
+
+
+def _say_unknown(context: Context, store: Store, slugs: tuple[str, ...]) -> None:
+    """An empty list is right for a project that holds nothing, but a misspelt name would look the same."""
+    known: tuple[str, ...] | None = None
+    for slug in slugs:
+        if store.db.value("SELECT 1 FROM project WHERE slug = ?", (slug,)) is not None:
+            continue
+        if known is None:
+            known = tuple(str(row[0]) for row in store.db.connection.execute("SELECT slug FROM project ORDER BY slug"))
+        near = f"; the nearest is {asked.nearest(slug, known)!r}" if known else ""
+        context.note(f"the store knows no project {slug!r}{near}")
 
 
 def _home_project(context: Context, store: Store) -> str:
@@ -357,7 +374,8 @@ COMMAND = Command(
                default="current_project", metavar="SCOPE"),
         Option("project", ("--project",), "This project instead of the current one.", complete="project"),
         Option("session", ("--session",), "Records of this session, or of sessions that begin so; by number."),
-        Option("tags", ("--tags",), "Only with this tag; repeat it to require several.", multiple=True, complete="tag"),
+        Option("tags", ("--tags",), "Only with this tag, case ignored; repeat it to require several.", multiple=True,
+               complete="tag"),
         Option("since", ("--since",), "From this time on: 2026-03-01, an ISO instant, 7d, 2w, 12h, yesterday. Local "
                "time without an offset.", metavar="TIME"),
         Option("until", ("--until",), "Up to this time; a date includes its day.", metavar="TIME"),

@@ -124,3 +124,27 @@ def test_what_a_query_asks_for_is_its_identity_but_for_resolved_times() -> None:
     assert one.identity() == Query(Filters(since=2), "a", times=("7d", "")).identity()
     assert one.identity() != one._replace(text="b").identity()
     assert one.identity() != one._replace(filters=Filters(tags=("a",))).identity()
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "holds"),
+    [
+        ('["Auth"]', "auth", True),
+        ('["author"]', "auth", False),
+        ('["x","AUTH"]', "auth", True),
+        ('["Stra\u00dfe"]', "strasse", True),
+        ('["\u212aelvin"]', "kelvin", True),
+        ('["cafe\u0301"]', "caf\u00e9", True),
+        (r'["say \"auth\""]', "auth", False),
+        (r'["say \"auth\""]', 'say "auth"', True),
+        (r'["b,\"auth\""]', "auth", False),
+        (r'["\u0041uth"]', "auth", True),
+        ('[{"auth":1},["auth"],1]', "auth", False),
+        ("[1]", "1", False),
+        ("{", "auth", False),
+        ("[" * 100_000, "a", False),
+        ('{"auth":1}', "auth", False),
+    ],
+)
+def test_a_tag_is_found_whole_and_whatever_its_case(stored: str, wanted: str, holds: bool) -> None:
+    assert query.tagged(stored, wanted) is holds
