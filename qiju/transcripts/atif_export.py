@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from qiju.errors import NotFound, UsageError
 from qiju.files import FileReplacement
-from qiju.trajectory.types import FileExportReceipt, PrivacyView, TrajectoryQuery
+from qiju.trajectory.types import ExportCancelled, FileExportReceipt, PrivacyView, TrajectoryQuery
 from qiju.transcripts.atif import atif_bytes, to_atif
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ class AtifExporter:
         target: Path,
         *,
         view: PrivacyView = PrivacyView.REDACTED_PUBLIC,
+        cancelled: Callable[[], bool] | None = None,
     ) -> FileExportReceipt:
         """Write the document to `target` as a whole or not at all. Raises as `export_stream`, and `Refused` for a
         symlink, a folder or a file of the source as target, `StorageFailed` when the disk refuses."""
-        data, receipt = self._document(reader, query, PrivacyView(view))
+        data, receipt = self._document(reader, query, PrivacyView(view), cancelled)
         with FileReplacement(target, protected=reader.protected_paths) as out:
             out.write(data)
         return receipt
@@ -42,23 +44,32 @@ class AtifExporter:
         out: BinaryIO,
         *,
         view: PrivacyView = PrivacyView.REDACTED_PUBLIC,
+        cancelled: Callable[[], bool] | None = None,
     ) -> FileExportReceipt:
         """Write the document to an open binary stream.
 
         Raises `UsageError` when the query names no session, `NotFound` when nothing matches it, `VerificationFailed`,
-        `CursorRejected`.
+        `CursorRejected`, `ExportCancelled` when `cancelled`, asked before every record, says so.
         """
-        data, receipt = self._document(reader, query, PrivacyView(view))
+        data, receipt = self._document(reader, query, PrivacyView(view), cancelled)
         out.write(data)
         return receipt
 
     def _document(
-        self, reader: StoreTrajectoryReader, query: TrajectoryQuery, view: PrivacyView
+        self,
+        reader: StoreTrajectoryReader,
+        query: TrajectoryQuery,
+        view: PrivacyView,
+        cancelled: Callable[[], bool] | None,
     ) -> tuple[bytes, FileExportReceipt]:
         if query.session_id is None:
             raise UsageError("an ATIF document holds one session", hint="name it: --session ID")
         walk = reader.walk(query, view=view)
-        records = list(walk)
+        records = []
+        for record in walk:
+            if cancelled is not None and cancelled():
+                raise ExportCancelled("the export was cancelled", hint="the old file, if any, is as it was")
+            records.append(record)
         if not records:
             raise NotFound(
                 f"nothing of session {query.session_id!r} matches", hint="'qiju trajectory sessions' lists sessions"
