@@ -202,16 +202,17 @@ def _between(connection: apsw.Connection, course: Course, aside: list[str], end:
 
 
 _LOOKED_AT = ("body_md", "title", "tags", "search_terms", "next_steps", "agent", "model", "model_effort")
+_GLOB = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
 
 
 def _holds(course: Course) -> tuple[str, list[object]]:
-    """The pieces as a condition in SQL, for rows whose text is compared as it is written."""
+    """The pieces as a condition in SQL, for rows whose text is compared as it is written. GLOB scans fastest."""
     if not course.pieces:
         return "TRUE", []
-    looks = [f"instr(record.{column}, ?)" for column in _LOOKED_AT for _ in course.pieces]
+    looks = [f"record.{column} GLOB ?" for column in _LOOKED_AT for _ in course.pieces]
     return (
         f"(record.folded <> '' OR record.digest = '' OR {' OR '.join(looks)})",
-        [piece for _ in _LOOKED_AT for piece in course.pieces],
+        [f"*{piece.translate(_GLOB)}*" for _ in _LOOKED_AT for piece in course.pieces],
     )
 
 
