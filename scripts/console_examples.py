@@ -90,9 +90,9 @@ class Shell:
     def run(self, typed: str) -> tuple[int, str]:
         """Exit code and output of a command, paths as they would be for a person named `me`."""
         state = shlex.quote(str(self.state))
-        script = (
-            f'. {state}\n{typed}\nqiju_code=$?\n{{ export -p; printf "cd %q\\n" "$PWD"; }} > {state}\nexit $qiju_code\n'
-        )
+        # `set -a`: what a command assigns is exported, and so found again by the next one.
+        keep = f'{{ export -p; printf "cd %q\\n" "$PWD"; }} > {state}'
+        script = f"set -a\n. {state}\n{typed}\nqiju_code=$?\n{keep}\nexit $qiju_code\n"
         done = subprocess.run(
             ["bash", "-c", script],
             env=self.env,
