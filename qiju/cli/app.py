@@ -21,6 +21,7 @@ from typer._click import core as click
 from typer._click import exceptions, formatting
 from typer.core import TyperGroup
 
+from qiju.cli.completion import FLAGS
 from qiju.cli.context import Context, set_current
 from qiju.cli.frame import wants_json
 from qiju.cli.options import COMMON, Command, Option, default_of
@@ -35,6 +36,7 @@ GROUPS = {
 """Every command, by what it is for, in the order of `qiju --help`."""
 
 _KEYWORDS = {"import": "import_"}
+COMPLETING = "_QIJU_COMPLETE" in os.environ
 HELP = "Structured records of coding sessions: written on request, redacted, found again by exact search."
 EPILOG = "Start with: qiju init · qiju log --source manual --body FILE · qiju search --query WORDS · qiju show ID"
 
@@ -88,8 +90,13 @@ def build(only: str | None = None) -> typer.Typer:
 
 def run_typer(words: list[str]) -> int:
     """Parse and run with Typer. Raises `UsageError` for what the words get wrong."""
-    only = words[0] if words and not words[0].startswith("-") and "_QIJU_COMPLETE" not in os.environ else None
+    only = words[0] if words and not words[0].startswith("-") and not COMPLETING else None
     command = typer.main.get_command(build(only))
+    if COMPLETING or "--install-completion" in words or "--show-completion" in words:
+        from qiju.cli.completion import mend_bash, mend_zsh
+
+        mend_bash()
+        mend_zsh()
     if only is not None and isinstance(command, TyperGroup) and only not in command.commands:
         command = typer.main.get_command(build())
     try:
@@ -179,7 +186,7 @@ def _parameter(option: Option) -> inspect.Parameter:
         *flags,
         help=option.help,
         metavar=option.metavar or None,
-        autocompletion=_completion(option.complete),
+        autocompletion=_completion(option.complete or next((FLAGS[f] for f in option.flags if f in FLAGS), "")),
         show_default=_shown_default(option),
     )
     kind: Any = Literal[option.choices] if option.choices else option.kind
@@ -198,16 +205,12 @@ def _shown_default(option: Option) -> bool | str:
     return not (option.kind is bool or option.default is None)
 
 
-def _completion(what: str) -> Callable[[str], list[str]] | None:
-    if not what:
+def _completion(what: str) -> Callable[..., list[str]] | None:
+    if what in ("", "path") or not COMPLETING:
         return None
+    from qiju.cli.completion import for_words
 
-    def complete(incomplete: str) -> list[str]:
-        from qiju.cli.completion import candidates
-
-        return candidates(what, incomplete)
-
-    return complete
+    return for_words(what)
 
 
 def _add_common(app: typer.Typer, prefix: str = "") -> None:
@@ -225,6 +228,11 @@ def _with_common(body: Callable[..., Any], name: str) -> Callable[..., Any]:
     if hasattr(body, "qiju_common"):
         return body
     signature = inspect.signature(body, eval_str=True)
+    if COMPLETING:
+        from qiju.cli.completion import equip
+
+        for parameter in signature.parameters.values():
+            equip(parameter.annotation)
     missing = [_parameter(option) for option in COMMON if option.name not in signature.parameters]
     needs_ctx = "ctx" in signature.parameters
     kept = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values() if p.name != "ctx"]

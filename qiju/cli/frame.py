@@ -90,6 +90,8 @@ def _report(error: QijuError) -> int:
         import traceback
 
         traceback.print_exc()
+    elif "_QIJU_COMPLETE" in os.environ:
+        return error.exit_code  # the shell would print it into the line being typed
     context = current()
     try:
         sys.stdout.flush()

@@ -29,7 +29,7 @@ class Option(NamedTuple):
     required: bool = False
     metavar: str = ""
     off: str = ""
-    complete: str = ""  # what completes its value: project, host, tag, id
+    complete: str = ""  # what completes its value (`qiju.cli.completion`), or `path`; '' is what its flag says
     on_terminal: str = ""  # the default where a person reads standard output, when it is another one there
 
 

@@ -183,7 +183,12 @@ COMMAND = Command(
         Option("value_stdin", ("--value-stdin",), "Read the value from standard input.", bool, False),
         Option("reason", ("--reason",), "Why; kept in the audit."),
         Option("placeholder", ("--placeholder",), "What takes its place ([REDACTED:manual])."),
-        Option("project", ("--project",), "A further folder whose .qiju is looked through; all projects always are."),
+        Option(
+            "project",
+            ("--project",),
+            "A further folder whose .qiju is looked through; all projects always are.",
+            complete="path",
+        ),
         Option("force", ("--force",), "Also for a value of fewer than 6 characters.", bool, False),
         Option("dry_run", ("--dry-run",), "Count what would change, and change nothing.", bool, False),
         Option(
