@@ -58,6 +58,7 @@ class Database:
         self._pid = os.getpid()
         self._depth = 0
         self._writing = False
+        self.notes: list[str] = []  # for the person: that the schema was upgraded, and where the old store is
         self.migrating = False  # set by `qiju.migrate`, which may write to a private copy, too
         connection.set_busy_handler(self._wait)
         connection.create_scalar_function("qiju_tagged", tagged, 2, deterministic=True)  # type: ignore[arg-type]

@@ -62,19 +62,22 @@ def upgrade(db: Database, migrations: Path | None) -> None:
 
 
 def _apply(db: Database, steps: dict[int, Path], version: int, newest: int) -> None:
+    kept: list[Path] = []
     for number in range(version + 1, newest + 1):
         sql = steps[number].read_text(encoding="utf-8")
         with db.write() as connection:
             if db.version() >= number:
                 continue  # another process was faster
             if number > 1 and not db.private and db.value("SELECT 1 FROM record LIMIT 1"):
-                _backup(db, number - 1)
+                kept.append(_backup(db, number - 1))
             connection.execute(sql).fetchall()  # to the end: a statement that answers would hold back the rest
             connection.execute(
                 "INSERT INTO migration (version, name, qiju_version) VALUES (?, ?, ?)",
                 (number, steps[number].stem, qiju.__version__),
             )
             connection.execute(f"PRAGMA user_version = {number}")
+    if kept:
+        db.notes.append(f"the store was brought from schema {version} to {newest}; as it was, it is kept in {kept[0]}")
 
 
 def _use_wal(db: Database) -> None:
@@ -93,8 +96,8 @@ def _use_wal(db: Database) -> None:
         return
 
 
-def _backup(db: Database, version: int) -> None:
-    """A copy of the store as it is, under the write lock, before its schema changes."""
+def _backup(db: Database, version: int) -> Path:
+    """A copy of the store as it is, under the write lock, before its schema changes; where it lies."""
     assert db.path is not None
     folder = db.path.parent / "backups"
     target = folder / f"before-schema-{version + 1}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.db"
@@ -121,3 +124,4 @@ def _backup(db: Database, version: int) -> None:
         copy.close()
         source.close()
         temporary.unlink(missing_ok=True)
+    return target

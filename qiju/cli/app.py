@@ -222,6 +222,9 @@ def _add_common(app: typer.Typer, prefix: str = "") -> None:
     for group in app.registered_groups:
         if group.typer_instance is not None and group.name:
             _add_common(group.typer_instance, f"{prefix}{group.name} ")
+            body = group.typer_instance.registered_callback
+            if body is not None and body.callback is not None:
+                body.callback = _with_common(body.callback, f"{prefix}{group.name}")
 
 
 def _with_common(body: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -243,6 +246,8 @@ def _with_common(body: Callable[..., Any], name: str) -> Callable[..., Any]:
         common = {option.name: values.pop(option.name) for option in COMMON}
         formats = getattr(body, "json_formats", ("json", "jsonl"))
         home = common["home"] or (ctx.find_root().obj if isinstance(ctx.find_root().obj, str) else None)
+        if ctx.invoked_subcommand is not None:
+            ctx.find_root().obj = home  # `qiju projects --home DIR merge ...`: the option counts for what follows
         set_current(
             Context(
                 name,

@@ -93,13 +93,18 @@ class Context:
         """The store, for writing."""
         from qiju.store import Store
 
-        return Store.open(self.home, self.config)
+        return self._told(Store.open(self.home, self.config))
 
     def open_for_reading(self) -> Store:
         """The store, for reading; nothing is created."""
         from qiju.store import Store
 
-        return Store.open_for_reading(self.home, self.config)
+        return self._told(Store.open_for_reading(self.home, self.config))
+
+    def _told(self, store: Store) -> Store:
+        for note in store.db.notes:
+            self.note(note)
+        return store
 
     def note(self, text: str) -> None:
         """One line for the person, on standard error."""

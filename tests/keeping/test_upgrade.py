@@ -5,6 +5,7 @@ Version 1 is the first released schema, so the steps beyond it are made up here 
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import signal
@@ -12,16 +13,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 import qiju.db
 from qiju import migrate
-from qiju.db import Database
+from qiju.cli.frame import run
+from qiju.db import SCHEMA_VERSION, Database
 from qiju.errors import NewerSchema, QijuError
 from qiju.keeping import backup as backups
 from qiju.keeping.restore import restore
+from qiju.keeping.verify import verify
 from qiju.projects import Home
 from qiju.record import check
 from qiju.store import Store, database_path
@@ -186,10 +190,44 @@ def test_a_backup_of_an_older_schema_is_restored_through_a_migrated_copy(home: P
         assert version(home) == 2
 
 
-def test_reading_migrates_a_store_that_can_be_written(upgraded: Path) -> None:
+def test_reading_migrates_a_store_that_can_be_written_and_names_the_backup(upgraded: Path, capsys: Any) -> None:
+    assert run(["projects", "--home", str(upgraded)]) == 0
+    (kept,) = before_schema(upgraded)
+    assert f"brought from schema 1 to 2; as it was, it is kept in {kept}" in capsys.readouterr().err
     with Store.open_for_reading(upgraded) as store:
         assert store.db.value("SELECT count(*) FROM record WHERE note = ''") == 3
-    assert len(before_schema(upgraded)) == 1
+    assert run(["projects", "--home", str(upgraded)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+# --- stores of released schemas --------------------------------------------------------------------------------------
+
+FIXTURES = Path(__file__).parent / "data" / "schemas"
+
+
+def fixtures() -> dict[int, Path]:
+    """Stores of released schemas by version, packed; `scripts/schema_fixture.py` writes one at a release."""
+    return {int(path.name.split(".")[0]): path for path in sorted(FIXTURES.glob("*.db.gz"))}
+
+
+def test_every_schema_before_the_newest_has_a_store_that_was_written_with_it() -> None:
+    assert set(range(1, SCHEMA_VERSION)) <= set(fixtures())
+
+
+def test_stores_of_every_released_schema_open_whole(tmp_path: Path) -> None:
+    # The store of today stands in for a release until there is one: the script that writes fixtures is tested with it.
+    made = tmp_path / "made" / "0001.db.gz"
+    script = Path(__file__).parents[2] / "scripts" / "schema_fixture.py"
+    subprocess.run([sys.executable, str(script), "--output", str(made)], check=True, capture_output=True)
+    for number, packed in {**fixtures(), 0: made}.items():
+        home = tmp_path / f"home-{number}"
+        home.mkdir()
+        database_path(home).write_bytes(gzip.decompress(packed.read_bytes()))
+        with Store.open(home) as store:
+            report = verify(store)
+            assert report.ok, (number, report.faults)
+            assert report.counts["records"] == 3
+            assert store.find("fixture:2", "demo") is not None
 
 
 def test_an_old_store_in_a_folder_that_cannot_be_written_is_still_read(
