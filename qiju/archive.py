@@ -12,6 +12,7 @@ A file counts only after it was read back and compared field by field (`compare`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, chain, islice
 from operator import itemgetter
 from pathlib import Path
@@ -84,6 +85,11 @@ class Row(NamedTuple):
     schema_version: int
     extra: str
     digest: str
+
+
+def as_rows(found: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
+    """What `SELECT {NAMES} FROM record` gives, as rows; faster than `Row._make`, which looks at each length."""
+    return map(partial(tuple.__new__, Row), found)
 
 
 def row_of(record: Record, *, seq: int, rev: int, tier: str, instant: int | None, digest: str) -> Row:
@@ -196,12 +202,23 @@ def batch(rows: Sequence[Row], target: pa.Schema | None = None) -> pa.RecordBatc
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
+# A canonical list of strings that holds no escape, hence no quote within a string.
+_PLAIN_LIST = r'^\[("[^"\\]*"(,"[^"\\]*")*)?\]$'
+
+
 def _string_lists(rows: Sequence[Row], name: str, texts: Sequence[str], kind: Any) -> Any:
-    """A column of JSON lists as an Arrow array. Built flat, with offsets: several times faster than list by list."""
+    """A column of JSON lists as an Arrow array. Raises `InvalidRecord` for a list of other things than strings."""
     import json
 
     pa, _ = _pyarrow()
-    # One parse for the whole column: the texts are valid JSON lists, the table's CHECK sees to that.
+    import pyarrow.compute as compute
+
+    column = pa.array(texts, pa.string())
+    if compute.all(compute.match_substring_regex(column, _PLAIN_LIST)).as_py():
+        # Nearly every column: cut apart by Arrow, without making a Python object of each item.
+        items = compute.split_pattern(compute.utf8_slice_codeunits(column, 2, -2), '","')
+        nothing = pa.scalar([], pa.list_(pa.string()))
+        return compute.if_else(compute.equal(column, "[]"), nothing, items).cast(kind)
     lists: list[list[str]] = json.loads("[" + ",".join(texts) + "]")
     offsets = pa.array(accumulate(map(len, lists), initial=0), pa.int32())
     try:

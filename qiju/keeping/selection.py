@@ -165,7 +165,7 @@ def _bounded(found: Iterable[Any]) -> list[archive.Row]:
     """Rows until their text passes the bound, some at a time; at least one."""
     rows: list[archive.Row] = []
     size = 0
-    source = map(archive.Row._make, found)
+    source = archive.as_rows(found)
     while size <= BATCH_TEXT and (some := list(islice(source, 50))):
         rows += some
         size += archive.weight(some)

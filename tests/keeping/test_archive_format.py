@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from qiju import archive
 from qiju.errors import InvalidRecord, StorageFailed, StoreDamaged
-from qiju.jsontext import Number
+from qiju.jsontext import Number, canonical
 from qiju.record import FIELDS, Record
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -215,3 +215,28 @@ def test_a_json_column_of_another_type_names_the_record() -> None:
     for name, value in (("extra", "[]"), ("tags", "{}"), ("extra", "{")):
         with pytest.raises(InvalidRecord, match=r"record s:1"):
             archive.record_of(row(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [],
+        [""],
+        ["", ""],
+        ["a"],
+        ["a", "b c", ""],
+        ['quo"te', "back\\slash"],
+        ['","', "]["],
+        ["\n", "\t"],
+        ["会话"],
+        [" a "],
+    ],
+)
+def test_lists_of_any_strings_are_cut_apart_exactly(tmp_path: Path, items: list[str]) -> None:
+    path = tmp_path / "x.parquet"
+    spaced = json.dumps(items, ensure_ascii=False)
+    rows_ = [row(tags=canonical(list(items))), row(seq=2, tags="[]"), row(seq=3, tags='[""]'), row(seq=4, tags=spaced)]
+    archive.write(path, rows_, view="")
+    assert pq.read_table(path).column("tags").to_pylist() == [items, [], [""], items]
+    archive.write(path, rows_[:3], view="")
+    assert list(archive.read(path)) == rows_[:3]
