@@ -80,12 +80,28 @@ def begin(
     return audit_id
 
 
-def finish(connection: apsw.Connection, audit_id: int, fingerprint: str, counts: JsonValue) -> None:
-    """The proof has passed: the mark goes, the counts are completed. Only inside a write."""
+def finish(connection: apsw.Connection, audit_id: int, fingerprint: str, counts: dict[str, JsonValue]) -> None:
+    """The proof has passed: the mark goes, the counts are completed. Only inside a write.
+
+    A killed run may have counted already what it had done; what the run that finishes it did is added.
+    """
+    row = connection.execute("SELECT counts FROM redaction_audit WHERE audit_id = ?", (audit_id,)).fetchone()
+    known = jsontext.parse(str(row[0])) if row else {}
     connection.execute("DELETE FROM redaction_pending WHERE fingerprint = ?", (fingerprint,))
     connection.execute(
-        "UPDATE redaction_audit SET counts = ? WHERE audit_id = ?", (jsontext.canonical(counts), audit_id)
+        "UPDATE redaction_audit SET counts = ? WHERE audit_id = ?",
+        (jsontext.canonical(_merged(known, counts)), audit_id),
     )
+
+
+def _merged(known: JsonValue, new: JsonValue) -> JsonValue:
+    if isinstance(known, dict) and isinstance(new, dict):
+        return {name: _merged(known.get(name), new.get(name)) for name in {**known, **new}}
+    if isinstance(known, int) and isinstance(new, int) and not isinstance(new, bool):
+        return known + new
+    if isinstance(known, list) and isinstance(new, list):
+        return [*known, *(item for item in new if item not in known)]
+    return known if new is None else new
 
 
 def remember(store: Store, connection: apsw.Connection, secret: Secret, audit_id: int) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from qiju.trajectory.filelock import WriterLock
 
 _PARQUET = b"PAR1"
+_JOURNAL = b"qiju journal"
 COMPANIONS = ("-journal", "-wal", "-shm")
 _LOCKS = frozenset(("maintain.lock", "redact.lock"))
 Step = Callable[[int], object]
@@ -189,13 +190,15 @@ def unreachable(scope: Scope, report: Report) -> None:
 
 
 def kind_of(path: Path) -> str:
-    """What a file is by its first bytes: sqlite, parquet or text."""
+    """What a file is by its first bytes: sqlite, parquet, journal or text."""
     from qiju.erasure.databases import MAGIC
 
     with path.open("rb") as file:
         head = file.read(16)
     if head == MAGIC:
         return "sqlite"
+    if head.startswith(_JOURNAL):
+        return "journal"
     if head.startswith(_PARQUET) or (path.suffix == ".parquet" and head):
         return "parquet"
     return "text"
@@ -239,7 +242,7 @@ def _escaped(path: Path, secret: Secret) -> int:
 
 def _cleaned(scope: Scope, path: Path, secret: Secret, report: Report) -> Path:
     """Clean one file; the path it has now. What stays in it is a problem."""
-    from qiju.erasure import columnar, databases, texts
+    from qiju.erasure import columnar, databases, journals, texts
 
     try:
         kind = kind_of(path)
@@ -247,6 +250,8 @@ def _cleaned(scope: Scope, path: Path, secret: Secret, report: Report) -> Path:
             report.problems.extend(databases.clean(path, secret))
         elif kind == "parquet":
             columnar.clean(path, secret)
+        elif kind == "journal":
+            journals.clean(path, secret)
         elif _is_marker(scope, path):
             _clean_marker(scope, path, secret)
         elif _places(path, secret):

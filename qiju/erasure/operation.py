@@ -62,17 +62,21 @@ class Outcome:
         self.warnings: list[str] = []
         self.database = ""
 
-    def counts(self) -> dict[str, JsonValue]:
-        """Rows a tier, events, rows of other tables, and files a place."""
+    def row_counts(self) -> dict[str, JsonValue]:
+        """Records a tier, events, rows of other tables; and the ids that records have now."""
+        counts: dict[str, JsonValue] = {tier: self.tiers.get(tier, 0) for tier in ("short", "long", "archive")}
+        counts |= {"events": self.events, "other": dict(self.tables)}
+        if self.renamed:
+            renamed: list[JsonValue] = [dict(one._asdict()) for one in self.renamed]
+            counts["renamed"] = renamed
+        return counts
+
+    def file_counts(self) -> dict[str, JsonValue]:
+        """Files a place."""
         placed: dict[str, JsonValue] = {}
         for one in self.files:
             placed[one.tier] = int(str(placed.get(one.tier, 0))) + 1
-        return {
-            **{tier: self.tiers.get(tier, 0) for tier in ("short", "long", "archive")},
-            "events": self.events,
-            "other": dict(self.tables),
-            "files": placed,
-        }
+        return {"files": placed}
 
     def to_json(self) -> dict[str, JsonValue]:
         changes: list[JsonValue] = [
@@ -92,7 +96,7 @@ class Outcome:
             "placeholder": self.request.secret.placeholder,
             "change_count": len(changes),
             "changes": changes,
-            "counts": self.counts(),
+            "counts": {**self.row_counts(), **self.file_counts()},
             "renamed": renamed,
             "projects": list(self.projects),
             "cut_longer_words": self.cut,
@@ -150,12 +154,15 @@ def _redact(store: Store, request: Request, step: Step) -> Outcome:
                 f"the project folder {root} is named by the value: it is not registered any more; rename it, "
                 "since the next record from there would bring the name back"
             )
+    fresh = audit_id is None
     audit_id = _change_rows(store, request, found, fingerprint, audit_id, outcome)
     _clean_files(store, scope, secret, outcome, step)
     _prove(store, secret, outcome, step)
     if not outcome.remains:
         with store.db.write() as connection:
-            audit.finish(connection, audit_id, fingerprint, {**outcome.counts(), "proven": outcome.at})
+            # The rows of this run were counted with its mark; those of a killed one before stay as it counted them.
+            counts = outcome.file_counts() if fresh else {**outcome.row_counts(), **outcome.file_counts()}
+            audit.finish(connection, audit_id, fingerprint, {**counts, "proven": outcome.at})
         indexes.cut_wal(store.db, 0.5)
     if others := audit.others_pending(store.db, fingerprint):
         outcome.warnings.append(f"{others} other erasures are not proven yet (qiju redact --log): run them again")
@@ -230,7 +237,7 @@ def _change_rows(
                 reason=request.reason,
                 placeholder=request.secret.placeholder,
                 fingerprint=fingerprint,
-                counts=outcome.counts(),
+                counts=outcome.row_counts(),
             )
         outcome.remembered = audit.remember(store, connection, request.secret, audit_id)
     if not outcome.remembered:

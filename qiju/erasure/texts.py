@@ -120,17 +120,36 @@ def _raw(data: bytes, secret: Secret) -> bytes:
 
 
 def without(secret: Secret, value: JsonValue) -> JsonValue:
-    """A JSON value without the secret; the same object when it did not hold it. Records keep their list in order."""
-    if isinstance(value, dict) and isinstance(value.get("redactions"), list) and "body_md" in value:
-        changed, count = rewrite_fields(secret, value)
-        if not count:
-            return value
-        return _renamed(secret, value, changed)
+    """A JSON value without the secret; the same object when it did not hold it.
+
+    Records keep their list of redactions in order; a trajectory record gets the digest of its new payload.
+    """
     if isinstance(value, list):
-        parts = [without(secret, part) for part in value]
-        return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
-    done = rewrite(secret, value)
-    return done.value if done.places else value
+        return _list_without(secret, value)
+    if not isinstance(value, dict):
+        done = rewrite(secret, value)
+        return done.value if done.places else value
+    if isinstance(value.get("redactions"), list) and "body_md" in value:
+        changed, count = rewrite_fields(secret, value)
+        return _renamed(secret, value, changed) if count else value
+    inner = {
+        name: without(secret, part)
+        for name, part in value.items()
+        if (name == "records" and isinstance(part, list)) or (name == "payload" and isinstance(part, dict))
+    }
+    done = rewrite(secret, {name: part for name, part in value.items() if name not in inner})
+    if not done.places and all(part is value[name] for name, part in inner.items()):
+        return value
+    assert isinstance(done.value, dict)
+    whole = {**done.value, **inner}
+    if "payload" in inner and isinstance(whole.get("digest"), str):
+        whole["digest"] = jsontext.digest(jsontext.canonical(inner["payload"]))
+    return whole
+
+
+def _list_without(secret: Secret, value: list[JsonValue]) -> JsonValue:
+    parts = [without(secret, part) for part in value]
+    return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
 
 
 def _renamed(secret: Secret, old: dict[str, JsonValue], new: dict[str, JsonValue]) -> JsonValue:

@@ -44,6 +44,8 @@ def plant(place: Any) -> None:
     place.ok("export", "--format", "parquet", "--view", "raw_private", "--output", str(place.home / "kept.parquet"))
     place.ok("export", "--format", "sqlite", "--view", "raw_private", "--output", str(place.home / "kept.sqlite"))
     place.ok("export", "--format", "markdown", "--view", "raw_private", "--output", str(place.home / "kept.md"))
+    place.ok("export", "--format", "trajectory", "--view", "raw_private", "--output", str(place.home / "kept.tj.json"))
+    add_journal(place.home / "kept.journal")
     staging = place.project / ".qiju" / "tmp"
     staging.mkdir(parents=True, exist_ok=True)
     (staging / f"qiju-entry.codex.{'0' * 32}.json").write_text(json.dumps({"title": VALUE}), encoding="utf-8")
@@ -59,6 +61,32 @@ def add_event(place: Any) -> None:
         for number in (1, 2):
             payload = {"role": "user", "text": "say " + VALUE, VALUE: number}
             store.append(TrajectoryDraft(SESSION, RecordKind.MESSAGE, payload, record_id=f"m{number}", run_id="r"))
+
+
+def add_journal(path: Path) -> None:
+    from qiju.trajectory import RecordKind, TrajectoryDraft
+    from qiju.trajectory.journal import JournalTrajectoryStore
+
+    with JournalTrajectoryStore(path) as journal:
+        for number in (1, 2):
+            journal.append(
+                TrajectoryDraft(SESSION, RecordKind.MESSAGE, {"text": VALUE, "n": number}, record_id=f"j{number}")
+            )
+
+
+def test_trajectory_files_stay_readable(place: Any) -> None:
+    """An export keeps its digests in step, a journal its frames; both read as before, without the value."""
+    from qiju.trajectory import read_artifact
+    from qiju.trajectory.exporter import CanonicalTrajectoryExporter
+    from qiju.trajectory.journal import JournalTrajectoryStore
+
+    plant(place)
+    place.ok("redact", "--value-stdin", "--reason", "r", given=VALUE)
+    artifact = read_artifact((place.home / "kept.tj.json").read_bytes())
+    assert len(CanonicalTrajectoryExporter().reimport(artifact).records) == 4
+    with JournalTrajectoryStore(place.home / "kept.journal", read_only=True) as journal:
+        texts = [record.payload["text"] for record in journal.read_session(SESSION).records]
+    assert texts == ["[REDACTED:manual]"] * 2
 
 
 def test_a_value_planted_everywhere_is_gone_from_every_byte(place: Any) -> None:
