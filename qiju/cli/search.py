@@ -262,11 +262,11 @@ class _Printer:
 
     def within(self, rows: Iterable[Row], budget: int | None) -> Iterable[Row]:
         """Rows until the next one would pass the budget of tokens (characters divided by four, rounded up)."""
-        spent = 0
+        left = (budget or 0) * CHARACTERS_A_TOKEN - len("[]\n")
         for row in rows:
             if budget is not None:
-                spent += -(-len(self._one(row)) // CHARACTERS_A_TOKEN)
-                if spent > budget:
+                left -= len(self._one(row))
+                if left < 0:
                     return
             yield row
 
@@ -339,12 +339,12 @@ class _Printer:
         return f"{text}\n    {render.one_line(str(row['snippet']))}" if row.get("snippet") else text
 
     def _one(self, row: Row) -> str:
-        """A row as it will be printed, to be counted."""
+        """A row as it will be printed, with what parts it from the next, to be counted."""
         if self.form == "json":
-            return render.json_text(row)
+            return ",\n  " + render.json_text(row).replace("\n", "\n  ")
         if self.form == "jsonl":
-            return line(row)
-        return "\n".join(self._lines([row]))
+            return line(row) + "\n"
+        return "\n".join(self._lines([row])) + "\n"
 
 
 def _say_what_is_left(context: Context, given: Given, found: engine.Found, printed: int) -> None:

@@ -185,7 +185,7 @@ def _density(connection: apsw.Connection, course: Course, needle: Needle) -> tup
 
 
 def _sampled(connection: apsw.Connection, course: Course, shorts: tuple[str, ...]) -> float:
-    """The share of the next rows in time order that seem to hold a short term. A guess: LIKE knows only ASCII's case."""
+    """The share of the next rows in time order that seem to hold a short term: LIKE knows only the case of ASCII."""
     where, values = course.where()
     seems = " OR ".join(["body_md LIKE ? ESCAPE '\\'"] * len(shorts))
     patterns = [f"%{_LIKE.sub(_escaped, short)}%" for short in shorts]
