@@ -54,6 +54,8 @@ def recognise(path: str) -> Source:
     try:
         if place.is_dir():
             return Source(path, _folder_kind(place), None)
+        if not place.is_file() and place.exists():
+            return Source(path, "json", None)  # a pipe, `<(zcat ...)`: what is looked at here could not be read again
         with place.open("rb") as handle:
             head = handle.read(16)
         size = place.stat().st_size

@@ -357,3 +357,17 @@ def test_recorded_redactions_follow_their_placeholders(store: Store, tmp_path: P
             places.append(one["start"])
     assert len(places) == len(set(places)) == 3
     assert len(found.redactions) == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
+def test_a_named_pipe_is_read_once_and_whole(store: Store, tmp_path: Path) -> None:
+    import os
+    import threading
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    data = b"".join(json.dumps(entry(f"s:{n}")).encode() + b"\n" for n in range(1, 4))
+    writer = threading.Thread(target=pipe.write_bytes, args=(data,))
+    writer.start()
+    assert counts(take(store, pipe)) == (3, 0, 0, 0, 3)
+    writer.join()
