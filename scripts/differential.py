@@ -7,7 +7,7 @@ The records are made up, written as the predecessor's files (long tiers, one sho
 drawn, alone and together. Not drawn, because the answers differ on purpose: a date as `--until` (it includes its day
 now), times with different offsets (ordered by instant, not by text), prefixes of sessions (they match now), `--session`
 with an order (which counts now), letters whose case folding is more than lower case, `--limit 0` (a mistake in the call
-now), and the columns of a table of `--ids-only`. Ties under `--sort` are compared as sets: the predecessor's order
+now), `--ids-only` with `--fields`, and the columns of a table of `--ids-only`. Ties under `--sort` are compared as sets: the predecessor's order
 among them was that of its files.
 """
 
@@ -112,6 +112,8 @@ def draw(chance: random.Random, records: list[dict[str, Any]]) -> list[str]:
     chosen = chance.sample(list(options), k=chance.randint(1, 5))
     if "session" in chosen:
         chosen = [name for name in chosen if name not in ("sort", "order")]
+    if "ids" in chosen and "fields" in chosen:
+        chosen.remove("fields")
     if "query" in chosen and "regex" in chosen:
         chosen.remove("regex")
     words = [word for name in chosen for word in options[name]]
@@ -138,7 +140,10 @@ def comparable(words: list[str], text: str) -> Any:
     tied = "--sort" in words and words[words.index("--sort") + 1] not in ("ts", "id") and "--session" not in words
     if tied and "--limit" not in words:
         return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
-    return len(rows) if tied else rows
+    # Which of the tied records a limit cuts off is chance; actions of other records are other actions.
+    if tied:
+        return None if form == "actions" else len(rows)
+    return rows
 
 
 def main() -> int:
