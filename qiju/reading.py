@@ -24,6 +24,7 @@ Row = dict[str, JsonValue]
 
 WIDEST = 100  # columns of running text; longer lines are hard to read
 TABLE_FROM = 110  # columns; a narrower terminal gets a block a record, so that titles need not be cut
+_NARROWEST = 20
 _STYLES = {"strong": "1", "quiet": "2", "id": "33", "name": "36"}
 
 
@@ -241,14 +242,15 @@ def _pager(context: Context) -> list[str]:
 
 
 def _overflows(lines: Sequence[str]) -> bool:
-    from shutil import get_terminal_size
-
-    columns, rows = get_terminal_size((80, 24))
+    """Whether the lines need more rows than the terminal has; never where it tells no size that a person could read."""
+    columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    if rows < 3 or columns < _NARROWEST:
+        return False
     plain = (re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines)
-    return sum(max(1, -(-render.width(line) // max(1, columns))) for line in plain) > rows - 1
+    return sum(max(1, -(-render.width(line) // columns)) for line in plain) > rows - 1
 
 
 def _columns() -> int:
     from shutil import get_terminal_size
 
-    return max(20, get_terminal_size((80, 24)).columns)
+    return max(_NARROWEST, get_terminal_size((80, 24)).columns)

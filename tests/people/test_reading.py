@@ -139,6 +139,8 @@ def test_long_output_goes_through_the_pager(store: Place) -> None:
     assert "no-such-pager" in missing
     assert "tell ops" in missing
     assert "Traceback" not in on_terminal(store, "search", "--scope", "all", rows=4, PAGER="true")
+    for size in ({"columns": 1}, {"rows": 0, "columns": 0}, {"rows": 1}):  # no screen that a person reads
+        assert "PAGED" not in on_terminal(store, "search", "--scope", "all", **{"rows": 4, **size}, PAGER=pager)
 
 
 def test_ages_in_words() -> None:
