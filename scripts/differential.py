@@ -7,8 +7,8 @@ The records are made up, written as the predecessor's files (long tiers, one sho
 drawn, alone and together. Not drawn, because the answers differ on purpose: a date as `--until` (it includes its day
 now), times with different offsets (ordered by instant, not by text), prefixes of sessions (they match now), `--session`
 with an order (which counts now), letters whose case folding is more than lower case, `--limit 0` (a mistake in the call
-now), `--ids-only` with `--fields`, and the columns of a table of `--ids-only`. Ties under `--sort` are compared as sets: the predecessor's order
-among them was that of its files.
+now), `--ids-only` with `--fields`, and the columns of a table of `--ids-only`. Ties under `--sort` are compared as
+sets: the predecessor's order among them was that of its files.
 """
 
 from __future__ import annotations
