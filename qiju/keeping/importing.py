@@ -158,6 +158,7 @@ def import_path(store: Store, path: str, options: Options, progress: Callable[[i
             if source.kind == "predecessor":
                 _take_over(store, source, report, options, progress)
                 return report
+            _refuse_itself(store, source)
             _read(store, source, report, waiting, progress)
         except (StoreBusy, Interrupted):
             raise
@@ -171,6 +172,13 @@ def import_path(store: Store, path: str, options: Options, progress: Callable[[i
         else:
             _store_whole(store, waiting, report)
     return report
+
+
+def _refuse_itself(store: Store, source: sources.Source) -> None:
+    """The live store is never read by the standard library's SQLite: two of them on one file break its locks."""
+    live = store.db.path
+    if source.kind == "sqlite" and live is not None and live.exists() and Path(source.path).samefile(live):
+        raise Refused(f"{source.path} is the store itself", hint="its records are here already")
 
 
 def _take_over(

@@ -359,6 +359,16 @@ def test_recorded_redactions_follow_their_placeholders(store: Store, tmp_path: P
     assert len(found.redactions) == 4
 
 
+def test_the_store_itself_is_not_a_source(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sqlite3
+
+    take(store, file_of(tmp_path, entry("s:1")))
+    monkeypatch.setattr(sqlite3, "connect", None)
+    report = take(store, store.home / ".." / store.home.name / "qiju.db")
+    assert report.error is not None
+    assert "the store itself" in str(report.error)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
 def test_a_named_pipe_is_read_once_and_whole(store: Store, tmp_path: Path) -> None:
     import os
