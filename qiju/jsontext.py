@@ -5,8 +5,9 @@ UTF-8, nesting beyond `MAX_DEPTH`. Every refusal names line and column. A number
 stays a `Number`, the token as it was written.
 
 Writing has one order, that of RFC 8785 (keys sorted by UTF-16 code units, no escapes but the required ones), in three
-layouts: `canonical` (no spaces: what digests are taken of), `line` and `pretty` (what commands print). RFC 8785 would
-also rewrite numbers as IEEE doubles; here they keep their token, since a record's numbers may be larger than that.
+layouts: `canonical` (no spaces: what digests are taken of), `line` and `pretty` (what commands print; characters that
+could steer a terminal are escaped there, too). RFC 8785 would also rewrite numbers as IEEE doubles; here they keep
+their token, since a record's numbers may be larger than that.
 """
 
 from __future__ import annotations
@@ -221,14 +222,25 @@ def line(value: JsonValue) -> str:
     """One line with a space after each comma and colon."""
     out: list[str] = []
     _write(value, out.append, ", ", ": ")
-    return "".join(out)
+    return _visible("".join(out))
 
 
 def pretty(value: JsonValue) -> str:
     """Indented by two spaces a level; no closing newline."""
     out: list[str] = []
     _write_indented(value, out.append, "\n")
-    return "".join(out)
+    return _visible("".join(out))
+
+
+# JSON lets them stand as they are: DEL, the C1 controls that some terminals obey, and what turns the reading direction.
+_UNSEEN = "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"  # compiled when first met
+
+
+def _visible(text: str) -> str:
+    """The same JSON with unseen characters, which stand inside strings only, as escapes: it may go to a terminal."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return re.sub(_UNSEEN, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def digest(text: str) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from qiju.cli.context import Context, current, set_current
-from qiju.errors import Interrupted, QijuError, StorageFailed
+from qiju.errors import Interrupted, QijuError, StorageFailed, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,13 @@ def run(words: list[str]) -> int:
             StorageFailed(f"{where}{error.strerror or error}", hint="check the path, its permissions and the disk")
         )
     except Exception as error:
+        if isinstance(error, UnicodeEncodeError) and not _all_text(words):
+            return _report(
+                UsageError(
+                    "an argument or a QIJU_ variable holds bytes that are not UTF-8 text",
+                    hint="only a path may; type the value in a terminal that writes UTF-8",
+                )
+            )
         if os.environ.get("QIJU_DEBUG"):
             raise
         if type(error).__module__ == "apsw":  # from a database other than the live store, whose own are translated
@@ -50,6 +57,12 @@ def run(words: list[str]) -> int:
                 hint="run it again with QIJU_DEBUG=1 and report what that shows (it may quote a record: look first)",
             )
         )
+
+
+def _all_text(words: list[str]) -> bool:
+    """Whether the call's words and variables are Unicode text; bytes that are not stand in them as lone surrogates."""
+    given = (*words, *(value for name, value in os.environ.items() if name.startswith("QIJU_")))
+    return not any("\ud800" <= letter <= "\udfff" for text in given for letter in text)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -140,6 +153,8 @@ def _set_up_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if sys.stdin is not None and hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # answers to a question; data is read as bytes
 
 
 def _command_name(words: list[str]) -> str:
