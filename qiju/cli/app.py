@@ -54,7 +54,7 @@ class Grouped(TyperGroup):
 
     def format_commands(self, ctx: click.Context, formatter: formatting.HelpFormatter) -> None:
         for group, names in GROUPS.items():
-            rows = [(n, self.commands[n].get_short_help_str(limit=80)) for n in names if n in self.commands]
+            rows = [(n, self.commands[n].get_short_help_str(limit=200)) for n in names if n in self.commands]
             if rows:
                 with formatter.section(group):
                     formatter.write_dl(rows)
