@@ -199,10 +199,12 @@ def _home_project(context: Context, store: Store) -> str:
 
 
 def _shape(given: Given, query: Query) -> _Shape:
-    fields = field_names(given.fields)
+    # A summary and the open steps have a layout of their own, which needs what --fields might leave out.
+    own_layout = given.format in ("summary", "actions")
+    fields = [] if own_layout else field_names(given.fields)
     if given.ids_only:
         fields = list(IDS)
-    elif given.snippet and not fields:
+    elif given.snippet and not fields and not own_layout:
         fields = list(COMPACT)
     finder: snippets.Terms | snippets.Pattern | None = None
     if given.snippet and not query.blank:
