@@ -70,13 +70,14 @@ def change(path: Path, work: Callable[[apsw.Connection], object], *, always: boo
         before = connection.total_changes()
         connection.execute("BEGIN IMMEDIATE")
         work(connection)
-        connection.execute("COMMIT")
-        if connection.total_changes() == before and not always:
-            return
-        for table in _fts(connection):
+        changed = always or connection.total_changes() != before
+        # In the same transaction: a later run finds no row any more that would tell it to clean the indexes.
+        for table in _fts(connection) if changed else ():
             connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'rebuild\')')
             connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'optimize\')')
-        _shrink(connection)
+        connection.execute("COMMIT")
+        if changed:
+            _shrink(connection)
     except (apsw.Error, UnicodeDecodeError) as error:
         raise StoreDamaged(f"{path} cannot be cleaned: {error}") from error
     finally:

@@ -90,11 +90,15 @@ def _from_store(path: Path, gone: list[Gone], store_id: str) -> int:
                 if stored is not None:
                     store.delete(connection, stored)
                     removed += 1
-        if removed:
+        # A tombstone without a row is a run that ended between the deletion and the cleaning.
+        dirty = removed or any(
+            db.value("SELECT 1 FROM tombstone WHERE what = 'record' AND seq = ?", (one.seq,)) for one in gone
+        )
+        if dirty:
             indexes.merge(db)
             indexes.vacuum(db)
             indexes.cut_wal(db)
-    if removed:
+    if dirty:
         databases.refresh(path)
     return removed
 

@@ -12,11 +12,19 @@ part of it back as it was.
     torn    the process ends in the middle of the write
     lost    the process ends, and a random part of what was not synced is gone
 
+What Python itself does to files (exports, Parquet, manifests, spool, markers) is watched through audit events, and
+breaks at the n-th opening for writing, rename, link, removal or folder made:
+
+    file-error  that operation fails, the later ones work
+    file-full   no room: it and every later one that needs room fails
+    file-stop   the process ends before the operation
+
 A driver process imports the program once and forks for each run, so that thousands of runs are affordable.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -31,6 +39,10 @@ import apsw
 
 STOPPED = 137
 FAULTS = ("error", "dead", "full", "short", "stop", "torn", "lost")
+FILE_FAULTS = ("file-error", "file-full", "file-stop")
+KILLS = ("stop", "torn", "lost", "file-stop")  # faults that end the process
+_NEEDS_ROOM = ("open", "os.mkdir", "os.link", "os.symlink")
+_WATCHED = (*_NEEDS_ROOM, "os.rename", "os.remove", "os.rmdir", "os.truncate", "os.chmod")
 
 
 class Disk(apsw.VFS):
@@ -87,6 +99,33 @@ class Disk(apsw.VFS):
                             file.truncate(max(size, offset + len(before)))
 
 
+class Files:
+    """Python's own operations on files below `folder`; see the module."""
+
+    def __init__(self, fault: str, at: int, folder: Path) -> None:
+        self.fault, self.at, self.count, self.folder = fault, at, 0, str(folder)
+        sys.addaudithook(self)
+
+    def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        if event not in _WATCHED:
+            return
+        if event == "open" and not args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            return
+        path = os.fsdecode(args[0]) if isinstance(args[0], str | bytes | os.PathLike) else ""
+        if path.startswith("/") and not path.startswith(self.folder):
+            return
+        self.count += 1
+        if not self.at or self.count < self.at:
+            return
+        if self.fault == "file-full":
+            if event in _NEEDS_ROOM:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        elif self.count == self.at:
+            if self.fault == "file-stop":
+                os._exit(STOPPED)
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+
 class _File(apsw.VFSFile):
     def __init__(self, disk: Disk, name: Any, flags: list[int]) -> None:
         self.disk = disk
@@ -128,9 +167,10 @@ def state(home: Path) -> dict[str, Any]:
         events = store.db.connection.execute(
             "SELECT session_id, event_id, digest FROM trajectory_event WHERE record_seq IS NULL ORDER BY 1, 2"
         ).fetchall()
+        pending = store.db.value("SELECT count(*) FROM redaction_pending")
     spooled = sorted(path.name for path in (home / "spool").glob("*.json"))
     wrong = [" ".join(one) for one in report.faults]
-    return {"records": found, "events": [list(row) for row in events], "wrong": wrong, "spooled": spooled}
+    return {"records": found, "events": [list(row) for row in events], "wrong": wrong, "spooled": spooled, "pending": pending}
 
 
 def _child(job: dict[str, Any], folder: Path) -> None:
@@ -140,14 +180,19 @@ def _child(job: dict[str, Any], folder: Path) -> None:
     os.dup2(out, 2)
     given = os.open(job.get("given") or os.devnull, os.O_RDONLY)
     os.dup2(given, 0)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)  # the parent has read from its own
     os.environ["QIJU_HOME"] = str(folder / "home")
     os.chdir(folder / "project")
-    disk = Disk(job["fault"], job["at"], job["at"])
+    on_files = job["fault"] in FILE_FAULTS
+    disk = Disk(job["fault"], 0 if on_files else job["at"], job["at"])
+    files = Files(job["fault"], 0, folder)
     from qiju.cli.frame import run
 
+    files.count, files.at = 0, job["at"] if on_files else 0
     code = run([word.replace("{folder}", str(folder)) for word in job["words"]])
     sys.stdout.flush()
-    (folder / "count").write_text(str(disk.count), encoding="ascii")
+    files.at = 0
+    (folder / "count").write_text(f"{disk.count} {files.count}", encoding="ascii")
     os._exit(code)
 
 
@@ -162,6 +207,10 @@ def _forked(work: Any) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def _files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
 def run_job(job: dict[str, Any], template: Path, folder: Path) -> dict[str, Any]:
     """One run: a copy of the template, the fault, what it left, and what a second, undisturbed run makes of it."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -169,19 +218,21 @@ def run_job(job: dict[str, Any], template: Path, folder: Path) -> dict[str, Any]
     code = _forked(lambda: _child(job, folder))
     answer: dict[str, Any] = {"code": code, "out": (folder / "out").read_text(encoding="utf-8")}
     count = folder / "count"
-    answer["count"] = int(count.read_text(encoding="ascii")) if count.exists() else None
+    counts = count.read_text(encoding="ascii").split() if count.exists() else (0, 0)
+    answer["count"], answer["file_count"] = (int(each) for each in counts)
 
     def look(name: str) -> None:
         (folder / name).write_text(json.dumps(state(folder / "home")), encoding="utf-8")
         os._exit(0)
 
+    answer["files_after"] = _files(folder)
     for name in ("after", "again"):
         if name == "again":
             answer["again_code"] = _forked(partial(_child, {**job, "fault": "stop", "at": 0}, folder))
             answer["again_out"] = (folder / "out").read_text(encoding="utf-8")
         if _forked(partial(look, name)) == 0:
             answer[name] = json.loads((folder / name).read_text(encoding="utf-8"))
-    answer["files"] = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    answer["files"] = _files(folder)
     if job.get("gone"):
         answer["left"] = [name for name in answer["files"] if job["gone"].encode() in (folder / name).read_bytes()]
     return answer

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from broken_disk import FAULTS, STOPPED
+from broken_disk import FAULTS, FILE_FAULTS, KILLS, STOPPED
 from program import Place
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the driver forks")
 
-EVERYDAY = 10  # boundaries a command and fault in the everyday run
+# Boundaries a command and fault in the everyday run.
+EVERYDAY = {"error": 8, "full": 4, "torn": 8, "lost": 4, "file-error": 4, "file-full": 3, "file-stop": 6}
 SECRET = "canary" + "word9481x"
 
 
@@ -51,7 +52,7 @@ SCENARIOS = {
 
 
 def record(number: int, session: str, **fields: Any) -> dict[str, Any]:
-    base = {"schema_version": 2, "id": f"{session}:{number}", "ts": f"2026-01-{number:02}T00:00:00Z", "project": "demo"}
+    base = {"schema_version": 2, "id": f"{session}:{number}", "ts": f"2024-01-{number:02}T00:00:00Z", "project": "demo"}
     base |= {"agent": "a", "source": "manual", "title": f"{session} {number}", "tags": ["x"], "search_terms": []}
     return {**base, "next_steps": [], "redactions": [], "body_md": f"body {number} Stra\u00dfe", **fields}
 
@@ -62,13 +63,17 @@ def lines(records: list[dict[str, Any]]) -> str:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a store of six records, and the files that the commands read."""
+    """A folder with a store of nine records, six of them in the archive and a backup, and the files that the commands read."""
     place = Place(tmp_path_factory.mktemp("template"))
     own = place.folder / "own.jsonl"
     own.write_text(
         lines([record(n, "old", body_md=f"{SECRET} {n}" if n == 3 else f"body {n} Stra\u00dfe") for n in range(1, 7)]),
         encoding="utf-8",
     )
+    place.ok("import", str(own))
+    place.ok("maintain")  # the month lies in the archive, as Parquet
+    place.ok("backup")
+    own.write_text(lines([record(n, "due", ts=f"2024-02-{n:02}T00:00:00Z") for n in range(1, 4)]), encoding="utf-8")
     place.ok("import", str(own))
     own.unlink()
     (place.folder / "import.jsonl").write_text(lines([record(n, "imported") for n in range(1, 9)]), encoding="utf-8")
@@ -139,12 +144,14 @@ def check(name: str, fault: str, at: int, answer: dict[str, Any], calm: dict[str
     told = (name, fault, at, answer["code"], answer["out"][-600:])
     assert "Traceback" not in answer["out"], told
     assert answer["code"] in (0, 1, 4, 5, STOPPED), told
-    if fault in ("stop", "torn", "lost"):
+    if fault in KILLS:
         assert answer["code"] in (0, 4, STOPPED), told
     after, again = answer.get("after"), answer.get("again")
     assert after is not None, ("the store does not open", *told)
     assert again is not None, ("the store does not open after the second run", *told)
-    assert after["wrong"] == [], told
+    # A partition cleaned by a redaction that says it is not complete does not match its manifest yet.
+    wrong = [each for each in after["wrong"] if not (after["pending"] and each.startswith("archive "))]
+    assert wrong == [], (told, wrong)
     old, new = held(before), held(calm["after"])
     found = held(after)
     # Nothing half-done: every record is as it was or as the whole run leaves it.
@@ -159,10 +166,12 @@ def check(name: str, fault: str, at: int, answer: dict[str, Any], calm: dict[str
         assert not answer.get("left"), told
     if name == "export":
         kept = [each for each in answer["files"] if ".qiju-tmp" in each]
-        assert fault in ("stop", "torn", "lost") or kept == [], told
+        assert fault in KILLS or kept == [], told
     # The second run, on a healthy disk, ends where an undisturbed one ends.
-    assert answer["again_code"] in (0, 3), (*told, answer["again_code"], answer["again_out"][-600:])
-    assert again["wrong"] == [], told
+    whole = name == "backup" and "copy.db" in answer["files_after"]
+    assert answer["again_code"] in ((4,) if whole else (0, 3)), (*told, answer["again_code"], answer["again_out"][-600:])
+    assert again["wrong"] == [], (told, again["wrong"])
+    assert again["pending"] == 0, told
     assert held(again, tiers=True) == held(calm["after"], tiers=True), told
     assert again["events"] == calm["after"]["events"], told
     assert again["spooled"] == [], told
@@ -175,16 +184,20 @@ def boundaries(count: int, most: int | None) -> list[int]:
     return sorted({1, count, *(1 + round(n * (count - 1) / (most - 1)) for n in range(most))})
 
 
-def run_all(driver: Driver, name: str, faults: tuple[str, ...], most: int | None) -> int:
+def run_all(driver: Driver, name: str, faults: tuple[str, ...], most: int | None, *, in_turn: bool = False) -> int:
+    """Run the boundaries (at most `most`) with each fault, or with `in_turn` each boundary with one of them."""
     scenario = SCENARIOS[name]
     calm = driver.run(scenario, "stop", 0)
     assert calm["code"] == 0, calm["out"]
     assert calm["after"]["wrong"] == []
     assert calm["count"] > 0
+    assert calm["file_count"] > 0 or name in ("log", "migrate", "trajectory")
     before = driver.run(Scenario(["path"]), "stop", 0)["after"]
     runs, wrong = 0, []
-    for fault in faults:
-        for at in boundaries(calm["count"], most):
+    for number, fault in enumerate(faults):
+        for at in boundaries(calm["file_count" if fault in FILE_FAULTS else "count"], most):
+            if in_turn and at % len(faults) != number:
+                continue
             runs += 1
             try:
                 check(name, fault, at, driver.run(scenario, fault, at), calm, before)
@@ -198,15 +211,24 @@ def run_all(driver: Driver, name: str, faults: tuple[str, ...], most: int | None
 def test_a_breaking_disk_harms_nothing(driver: Driver, name: str) -> None:
     """Boundaries at even distances, each with a fault; over the run all kinds of fault take their turn."""
     runs = 0
-    for fault in ("error", "full", "torn", "lost"):
-        runs += run_all(driver, name, (fault,), EVERYDAY if fault in ("torn", "error") else EVERYDAY // 2)
-    assert runs >= 4
+    for fault, most in EVERYDAY.items():
+        runs += run_all(driver, name, (fault,), most)
+    assert runs >= len(EVERYDAY)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_boundary_with_every_fault(driver: Driver, name: str, record_property: Any) -> None:
     """All of them. `pytest -m slow tests/faults -rA` prints how many runs that were."""
-    runs = run_all(driver, name, FAULTS, None)
+    runs = run_all(driver, name, (*FAULTS, *FILE_FAULTS), None)
+    record_property("runs", runs)
+    print(f"{name}: {runs} runs")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_boundary_with_the_faults_in_turn(driver: Driver, name: str, record_property: Any) -> None:
+    """Every boundary once: a tenth of the runs of the full matrix."""
+    runs = run_all(driver, name, FAULTS, None, in_turn=True) + run_all(driver, name, FILE_FAULTS, None, in_turn=True)
     record_property("runs", runs)
     print(f"{name}: {runs} runs")
