@@ -61,6 +61,7 @@ class Outcome:
         self.remains: list[str] = []
         self.warnings: list[str] = []
         self.database = ""
+        self.pieces: list[rows.Pieces] | None = None
 
     def row_counts(self) -> dict[str, JsonValue]:
         """Records a tier, events, rows of other tables; and the ids that records have now."""
@@ -229,6 +230,7 @@ def _change_rows(
         outcome.tiers, outcome.events, outcome.tables = done.tiers, done.events, done.tables
         outcome.renamed, outcome.projects = done.renamed, done.projects
         outcome.remains += done.problems
+        outcome.pieces = done.pieces if audit_id is None else None
         if audit_id is None:
             audit_id = audit.begin(
                 connection,
@@ -256,7 +258,7 @@ def _clean_files(store: Store, scope: files.Scope, secret: Secret, outcome: Outc
 
 
 def _prove(store: Store, secret: Secret, outcome: Outcome, step: Step) -> None:
-    checked = settle(store, secret, step)
+    checked = settle(store, secret, step, pieces=outcome.pieces)
     outcome.proof = {
         "passed": not checked.remains and not outcome.remains,
         "bytes": not checked.bytes_left,
@@ -271,7 +273,13 @@ def _prove(store: Store, secret: Secret, outcome: Outcome, step: Step) -> None:
 
 
 def settle(
-    store: Store, secret: Secret | None, step: Step, also: Sought | None = None, *, blind: bool = False
+    store: Store,
+    secret: Secret | None,
+    step: Step,
+    also: Sought | None = None,
+    *,
+    pieces: list[rows.Pieces] | None = None,
+    blind: bool = False,
 ) -> proof.DatabaseProof:
     """Clean indexes and WAL and prove the database, with VACUUM when the first proof asks for it.
 
@@ -281,11 +289,11 @@ def settle(
     if blind:
         indexes.vacuum(store.db)
     reader = indexes.cut_wal(store.db)
-    checked = proof.DatabaseProof(store.db, secret, reader, also)
+    checked = proof.DatabaseProof(store.db, secret, reader, also, pieces)
     if checked.retry and not reader:
         indexes.vacuum(store.db)
         reader = indexes.cut_wal(store.db)
-        checked = proof.DatabaseProof(store.db, secret, reader, also)
+        checked = proof.DatabaseProof(store.db, secret, reader, also, pieces)
         checked.vacuumed = True
     return checked
 

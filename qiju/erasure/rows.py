@@ -7,6 +7,7 @@ stays. Rows written by hand stay unsealed: sealing them is `--rescan`'s, which r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
@@ -34,6 +35,15 @@ class Renamed(NamedTuple):
     id: str
 
 
+class Pieces(NamedTuple):
+    """Index pieces (three ASCII characters) that a change took from a row and gave to it; `rev` of the row then."""
+
+    seq: int
+    rev: int
+    gone: frozenset[str]
+    came: frozenset[str]
+
+
 class Changed:
     """What the transaction did. Nothing in it holds the secret."""
 
@@ -46,6 +56,7 @@ class Changed:
         self.projects: list[str] = []
         self.roots = 0
         self.problems: list[str] = []
+        self.pieces: list[Pieces] = []
 
     @property
     def records(self) -> int:
@@ -128,10 +139,34 @@ def _record(
         connection.execute("UPDATE record SET session_id = ? WHERE seq = ?", (session, seq))
     if source != stored.session_source:
         connection.execute("UPDATE record SET session_source = ? WHERE seq = ?", (source, seq))
+    rev = int(store.db.value("SELECT rev FROM record WHERE seq = ?", (seq,)))
+    done.pieces.append(_pieces(seq, rev, stored.record, new))
     done.tiers[stored.tier] = done.tiers.get(stored.tier, 0) + 1
     done.places += places
     if identity != stored.record.id:
         done.renamed.append(Renamed(seq, project, identity))
+
+
+def _pieces(seq: int, rev: int, old: Record, new: Record) -> Pieces:
+    """Only pieces of ASCII lines count, which every folding spells alike; and only when no other line has them, too."""
+    before, after = records.search_text(old), records.search_text(new)
+    if before.isascii() and after.isascii():
+        had, has = _plain(before), _plain(after)
+        return Pieces(seq, rev, had - has, has - had)
+    return Pieces(seq, rev, _plain(before) - _any(after), _plain(after) - _any(before))
+
+
+def _plain(text: str) -> frozenset[str]:
+    return _cut(line.lower() for line in text.splitlines() if line.isascii())
+
+
+def _any(text: str) -> frozenset[str]:
+    return _cut((*text.lower().splitlines(), *records.fold(text).splitlines()))
+
+
+def _cut(lines: Iterable[str]) -> frozenset[str]:
+    found = {line[at : at + 3] for line in lines for at in range(len(line) - 2)}
+    return frozenset(piece for piece in found if piece.isascii() and piece.isprintable())
 
 
 def _write(store: Store, connection: apsw.Connection, stored: Stored, new: Record) -> None:
