@@ -8,8 +8,9 @@
 rebuild of both search indexes of the same store; at most 1.0 of it. `remembered`: CPU of an import while 1,000 values
 are remembered, against the same import without; at most 1.2.
 
-A figure is a ratio of two things run in turn on copies of one store, the median of `--rounds` (5). Nothing here is an
-absolute time. Exits 1 when a promise is not kept.
+A figure is a ratio of the CPU time of two things run in turn on copies of one store, the median of `--rounds` (5); the
+ratio of elapsed times, which other work on the machine disturbs, is printed beside it. Nothing here is an absolute time.
+Exits 1 when a promise is not kept.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from qiju import record as records
+from qiju.admission import Admitted
 from qiju.erasure import operation
 from qiju.erasure.secret import Secret
 from qiju.jsontext import JsonValue
@@ -61,7 +63,11 @@ def build(folder: Path, count: int) -> Path:
         project = ensure(store.db.connection, Home("demo"))
         for number in range(count):
             one = fields(number, chance, value=number % 100 == 0)
-            bulk.add(store.admit(one, session_id="s", session_source="bench"), project)
+            # Straight to the rows: what recognising secrets costs is not asked here.
+            instant = records.parse_ts(str(one["ts"])) or 0
+            bulk.add(
+                Admitted({**one, "redactions": []}, frozenset(one), instant, f"s{number // 20}", "id", 0, ()), project
+            )
     return folder
 
 
@@ -105,30 +111,29 @@ def imported(count: int, known: int) -> Callable[[Path], None]:
     return run
 
 
-def timed(work: Callable[[Path], None], source: Path | None, scratch: Path, clock: Callable[[], float]) -> float:
+def timed(work: Callable[[Path], None], source: Path | None, scratch: Path) -> tuple[float, float]:
+    """CPU and elapsed seconds of one run."""
     home = scratch / "home"
     shutil.rmtree(home, ignore_errors=True)
     if source is not None:
         shutil.copytree(source, home)
-    begin = clock()
+    cpu, begin = time.process_time(), time.monotonic()
     work(home)
-    return clock() - begin
+    return time.process_time() - cpu, time.monotonic() - begin
 
 
 def ratio(
-    ours: Callable[[Path], None],
-    other: Callable[[Path], None],
-    source: Path | None,
-    scratch: Path,
-    rounds: int,
-    clock: Callable[[], float],
-) -> float:
-    """Median of the first over median of the second, run in turn."""
+    ours: Callable[[Path], None], other: Callable[[Path], None], source: Path | None, scratch: Path, rounds: int
+) -> tuple[float, float]:
+    """Median of the first over median of the second, run in turn: of CPU, and of elapsed time."""
     left, right = [], []
     for _ in range(rounds):
-        left.append(timed(ours, source, scratch, clock))
-        right.append(timed(other, source, scratch, clock))
-    return statistics.median(left) / statistics.median(right)
+        left.append(timed(ours, source, scratch))
+        right.append(timed(other, source, scratch))
+    cpu, elapsed = (
+        statistics.median(run[part] for run in left) / statistics.median(run[part] for run in right) for part in (0, 1)
+    )
+    return cpu, elapsed
 
 
 def main() -> int:
@@ -143,16 +148,16 @@ def main() -> int:
         scratch = Path(name)
         if options.only != "remembered":
             source = build(scratch / "source", options.records)
-            found = ratio(redact, upkeep, source, scratch, options.rounds, time.monotonic)
-            kept &= found <= 1.0
-            print(f"redact over {options.records} records / VACUUM + index rebuild: {found:.2f} (at most 1.00)")
+            cpu, elapsed = ratio(redact, upkeep, source, scratch, options.rounds)
+            kept &= cpu <= 1.0
+            what = f"redact over {options.records} records / VACUUM + index rebuild"
+            print(f"{what}: {cpu:.2f} (at most 1.00; elapsed {elapsed:.2f})")
         if options.only != "redact":
             count = min(options.records, 5000)
-            found = ratio(
-                imported(count, REMEMBERED), imported(count, 0), None, scratch, options.rounds, time.process_time
-            )
-            kept &= found <= 1.2
-            print(f"import CPU with {REMEMBERED} remembered values / without: {found:.2f} (at most 1.20)")
+            cpu, elapsed = ratio(imported(count, REMEMBERED), imported(count, 0), None, scratch, options.rounds)
+            kept &= cpu <= 1.2
+            what = f"import with {REMEMBERED} remembered values / without"
+            print(f"{what}: {cpu:.2f} (at most 1.20; elapsed {elapsed:.2f})")
     return 0 if kept else 1
 
 
