@@ -9,8 +9,8 @@ rebuild of both search indexes of the same store; at most 1.0 of it. `remembered
 are remembered, against the same import without; at most 1.2.
 
 A figure is a ratio of the CPU time of two things run in turn on copies of one store, the median of `--rounds` (5); the
-ratio of elapsed times, which other work on the machine disturbs, is printed beside it. Nothing here is an absolute time.
-Exits 1 when a promise is not kept.
+ratio of elapsed times, which other work on the machine disturbs, is printed beside it. Nothing here is an absolute
+time. Exits 1 when a promise is not kept.
 """
 
 from __future__ import annotations
