@@ -7,6 +7,7 @@ says which port was taken and ends the child when the parent is gone, however it
     launch.py      start, watch and end the child
     serve.py       the child: a Datasette with one read-only database, on loopback
     pages.py       its plugin: connection, headers, cells, what the templates show
+    facets.py      counting tags at speed
     rendering.py   Markdown of records as HTML in which nothing runs
     metadata.json  titles, facets, hidden tables, canned queries
 """

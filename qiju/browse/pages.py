@@ -18,7 +18,7 @@ from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup
 
-from qiju.browse import rendering
+from qiju.browse import facets, rendering
 from qiju.render import ago
 
 DATABASE = "qiju"
@@ -149,6 +149,12 @@ def _headers(path: str) -> list[tuple[str, str]]:
 def extra_css_urls(datasette: Any) -> list[str]:
     """The style of the pages."""
     return [datasette.urls.path("/assets/qiju.css")]
+
+
+@_hook
+def register_facet_classes() -> list[Any]:
+    """In place of Datasette's own, which `serve` takes out."""
+    return facets.CLASSES
 
 
 @_hook

@@ -49,6 +49,7 @@ def build(database: Path) -> Datasette:
         # Whatever else is installed beside Datasette stays out: some plugins write, some serve to others.
         if pm.get_name(plugin) not in DEFAULT_PLUGINS:
             pm.unregister(plugin)
+    pm.unregister(name="datasette.facets")  # ours are given by `pages`
     pm.register(pages, "qiju")
     # It would print the values of all variables, texts of records among them, wherever rich is installed.
     vars(import_module("datasette.handle_exception"))["rich"] = None

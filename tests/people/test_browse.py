@@ -66,7 +66,9 @@ def fill(place: Place) -> Place:
     """Three records of `demo`, two of them hostile, and one of `other`."""
     body = "# Why\n\nThe **holder** renews."
     place.log(title="Leases are renewed", body_md=body, tags=["locks", "x<y"], next_steps=["tell ops"])
-    place.log(title="<script>alert(3)</script>", body_md=HOSTILE, tags=["<b>"], next_steps=["<i>"], more={"k": "<u>"})
+    place.log(
+        title="<script>alert(3)</script>", body_md=HOSTILE, tags=["<b>", "<b>"], next_steps=["<i>"], more={"k": "<u>"}
+    )
     place.log(session=OTHER, project="other", title="Colours", body_md="lease is not in the title", agent="claude")
     place.log(title="inv\u202etxt.exe \x1b[31m", body_md="\u202eevil")
     return place
@@ -110,6 +112,9 @@ def test_pages_show_projects_facets_search_queries_and_a_record(served: Browsing
     assert {row["title"] for row in found} == {"Leases are renewed", "Colours"}
     tagged = json.loads(served.page("qiju/record.json?tags__arraycontains=locks&_shape=array"))
     assert [row["id"] for row in tagged] == [f"{SESSION}:1"]
+    counted = json.loads(served.page("qiju/record.json?project__exact=demo"))["facet_results"]
+    assert {one["value"]: one["count"] for one in counted["tags"]["results"]} == {"locks": 1, "x<y": 1, "<b>": 1}
+    assert [one["value"] for one in counted["project"]["results"]] == ["demo"]
     for query in ("recent", "open_next_steps", "by_tag", "by_tag?tag=locks", "sessions", "redactions_by_rule"):
         assert "message-error" not in served.page(f"qiju/{query}")
     steps = json.loads(served.page("qiju/open_next_steps.json?project=demo&_shape=array"))
@@ -322,6 +327,18 @@ def test_a_replaced_store_ends_the_server(store: Place, browsing: Browsing) -> N
     assert browsing.get("")[0] == 503
     _out, err = browsing.process.communicate(timeout=30)
     assert b"replaced" in err
+
+
+def test_the_public_copy_opens_with_plain_datasette(store: Place, tmp_path: Path) -> None:
+    """`qiju export --format sqlite` makes a file that stock Datasette serves, search included."""
+    copy = tmp_path / "public.db"
+    store.ok("export", "--format", "sqlite", "--output", str(copy))
+    words = ["--get", "/public/record.json?_search=lease&_shape=array", "-i", str(copy)]
+    done = subprocess.run(
+        [sys.executable, "-m", "datasette", *words], capture_output=True, text=True, encoding="utf-8", check=True
+    )
+    assert {row["title"] for row in json.loads(done.stdout)} == {"Leases are renewed", "Colours"}
+    assert not copy.with_name("public.db-wal").exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
