@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from hypothesis import given
@@ -79,7 +80,7 @@ def test_keys_are_ordered_by_utf16_units() -> None:
         ("[1, -Infinity]", 1, 5),
         ('{"a": "\\ud83d"}', 1, 7),
         ('{"\\udc81": 1}', 1, 2),
-        ("[1,\n 2,\n]", 3, 1),
+        ("[1,\n 2,\n]", *((2, 3) if sys.version_info >= (3, 13) else (3, 1))),  # the comma, or what follows it
         ('{"a": "b\n"}', 1, 9),
         ("[1] 2", 1, 5),
         ("{'a': 1}", 1, 2),

@@ -37,7 +37,7 @@ def parse(command: Command, words: list[str]) -> dict[str, Any] | None:
             positional.append(word)
             continue
         flag, equals, value = word.partition("=")
-        if flag not in by_flag:
+        if flag not in by_flag or (equals and flag[:2] != "--"):  # to Typer, the value of `-q=x` is `=x`
             return None
         option, on = by_flag[flag]
         if option.kind is bool:

@@ -79,7 +79,11 @@ def working_directory() -> Path:
 
 def without_links(path: Path, named: str) -> Path:
     """The real path behind `path`, which need not exist. Raises UsageError, naming `named`, for a loop of links."""
+    wrong = UsageError(f"{named}: {path} cannot be followed (a loop of links, or not allowed)")
     try:
-        return path.resolve()
+        real = path.resolve()
     except (OSError, RuntimeError) as error:
-        raise UsageError(f"{named}: {path} cannot be followed (a loop of links, or not allowed)") from error
+        raise wrong from error
+    if real.is_symlink():  # Python 3.13 and newer give a loop back instead of an error
+        raise wrong
+    return real
