@@ -170,7 +170,13 @@ def state(home: Path) -> dict[str, Any]:
         pending = store.db.value("SELECT count(*) FROM redaction_pending")
     spooled = sorted(path.name for path in (home / "spool").glob("*.json"))
     wrong = [" ".join(one) for one in report.faults]
-    return {"records": found, "events": [list(row) for row in events], "wrong": wrong, "spooled": spooled, "pending": pending}
+    return {
+        "records": found,
+        "events": [list(row) for row in events],
+        "wrong": wrong,
+        "spooled": spooled,
+        "pending": pending,
+    }
 
 
 def _child(job: dict[str, Any], folder: Path) -> None:

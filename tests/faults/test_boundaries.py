@@ -63,7 +63,7 @@ def lines(records: list[dict[str, Any]]) -> str:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a store of nine records, six of them in the archive and a backup, and the files that the commands read."""
+    """A folder with a store (nine records, six in the archive; a backup), and the files that commands read."""
     place = Place(tmp_path_factory.mktemp("template"))
     own = place.folder / "own.jsonl"
     own.write_text(
@@ -169,7 +169,11 @@ def check(name: str, fault: str, at: int, answer: dict[str, Any], calm: dict[str
         assert fault in KILLS or kept == [], told
     # The second run, on a healthy disk, ends where an undisturbed one ends.
     whole = name == "backup" and "copy.db" in answer["files_after"]
-    assert answer["again_code"] in ((4,) if whole else (0, 3)), (*told, answer["again_code"], answer["again_out"][-600:])
+    assert answer["again_code"] in ((4,) if whole else (0, 3)), (
+        *told,
+        answer["again_code"],
+        answer["again_out"][-600:],
+    )
     assert again["wrong"] == [], (told, again["wrong"])
     assert again["pending"] == 0, told
     assert held(again, tiers=True) == held(calm["after"], tiers=True), told
