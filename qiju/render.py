@@ -116,7 +116,7 @@ def cell(value: JsonValue) -> str:
     if isinstance(value, str):
         return one_line(value)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return one_line(", ".join(str(item) for item in value))
+        return one_line("; ".join(str(item) for item in value))
     return one_line(jsontext.line(value))
 
 

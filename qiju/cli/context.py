@@ -91,9 +91,18 @@ class Context:
 
     def open(self) -> Store:
         """The store, for writing."""
-        from qiju.store import Store
+        from qiju.store import Store, database_path
 
+        if not database_path(self.home).exists():
+            self._warn_of_place()
         return self._told(Store.open(self.home, self.config))
+
+    def _warn_of_place(self) -> None:
+        """Said once, when the store is made: later calls would only repeat what 'qiju doctor' says at any time."""
+        from qiju.keeping.filesystem import risk
+
+        if why := risk(self.home):
+            self.note(f"{why}; give the store another place (QIJU_HOME)")
 
     def open_for_reading(self) -> Store:
         """The store, for reading; nothing is created."""
@@ -108,7 +117,7 @@ class Context:
 
     def note(self, text: str) -> None:
         """One line for the person, on standard error."""
-        print(f"qiju {self.command}: {text}".replace(" : ", ": "), file=sys.stderr)
+        print(f"qiju {self.command}: {inert(text)}".replace(" : ", ": "), file=sys.stderr)
 
     @property
     def terminal(self) -> bool:
@@ -119,6 +128,15 @@ class Context:
     def color(self) -> bool:
         """Whether colour is wanted."""
         return self.terminal and not self.no_color and not self.env.get("NO_COLOR")
+
+
+def inert(text: str) -> str:
+    """Text with control and direction characters shown as escapes, so that it cannot steer a terminal."""
+    if text.isascii() and text.isprintable():
+        return text
+    from qiju.render import inert_text
+
+    return inert_text(text)
 
 
 def home_of(ref: ProjectRef) -> Home:

@@ -118,7 +118,7 @@ def _opened(path: Path) -> apsw.Connection:
 
 def _shrink(connection: apsw.Connection) -> None:
     connection.execute("VACUUM")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _fts(connection: apsw.Connection) -> list[str]:

@@ -53,7 +53,7 @@ def checkpoint(db: Database) -> dict[str, Any]:
     patience, db.lock_wait = db.lock_wait, min(db.lock_wait, CHECKPOINT_WAIT)
     try:
         with translated(db):
-            db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            db.connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchall()
     finally:
         db.lock_wait = patience
     return {"bytes": _size(db.path.with_name(db.path.name + "-wal"))}

@@ -129,12 +129,8 @@ def loose_permissions(home: Path) -> list[tuple[Path, int]]:
 def _file_system(subject: Subject) -> Iterator[Finding]:
     found = filesystem.kind_of(subject.home)
     facts: dict[str, JsonValue] = {"kind": found.kind, "type": found.name, "where": found.where}
-    if found.kind == filesystem.NETWORK:
-        message = f"{found.where} is a network file system ({found.name}): locks there can fail and destroy a database"
-        yield Finding("file system", WARN, message, "move the home to a local disk (QIJU_HOME)", facts)
-    elif found.kind == filesystem.CLOUD:
-        message = f"{found.where} is synchronised by {found.name}, which copies a database in the middle of a write"
-        yield Finding("file system", WARN, message, "move the home out of it (QIJU_HOME)", facts)
+    if message := filesystem.risk(subject.home):
+        yield Finding("file system", WARN, message, "move the home to a local disk of its own (QIJU_HOME)", facts)
     elif found.kind == filesystem.MEMORY:
         message = f"{found.where} is kept in memory ({found.name}): the records go with the next restart"
         yield Finding("file system", WARN, message, "move the home to a disk (QIJU_HOME)", facts)

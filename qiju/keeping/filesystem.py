@@ -166,6 +166,16 @@ def kind_of(path: Path) -> FileSystem:
     return on_mounts(resolved, parse_mount_output(_run_mount()))
 
 
+def risk(path: Path) -> str:
+    """Why a store should not lie at `path`, as a sentence, or '' when nothing speaks against it."""
+    found = kind_of(path)
+    if found.kind == NETWORK:
+        return f"{found.where} is a network file system ({found.name}): locks there can fail and destroy a database"
+    if found.kind == CLOUD:
+        return f"{found.where} is synchronised by {found.name}, which copies a database in the middle of a write"
+    return ""
+
+
 def _cloud_by_mark(folder: Path) -> FileSystem | None:
     for parent in (folder, *folder.parents):
         for name, client in CLOUD_MARKS:
