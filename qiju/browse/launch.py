@@ -18,6 +18,7 @@ _START = (
     "import sys; sys.path.append(sys.argv[1]); from pathlib import Path; from qiju.browse.serve import main; "
     "sys.exit(main(Path(sys.argv[2]), int(sys.argv[3])))"
 )
+_PULSE = 0.5  # seconds
 _PATIENCE = 10.0  # seconds the child has to end by itself
 
 
@@ -78,8 +79,13 @@ class Server:
     def wait(self) -> str:
         """Until the child ends by itself; what it said last ('' when nothing)."""
         assert self._child.stdout is not None
+        while True:
+            try:
+                self._child.wait(_PULSE)  # in short waits: on Windows, Ctrl-C is seen only between them
+                break
+            except subprocess.TimeoutExpired:
+                continue
         line = self._child.stdout.readline()
-        self._child.wait()
         said = json.loads(line) if line else {}
         return str(said.get("why", ""))
 
