@@ -33,8 +33,11 @@ def projects(
     with current().open_for_reading() as store, store.db.read() as connection:
         rows: list[tuple[Any, ...]] = connection.execute(_LISTING).fetchall()
     if not json:
-        for row in rows:
-            print(render.one_line(str(row[0])))
+        if current().terminal:
+            _for_a_person(rows)
+        else:
+            for row in rows:
+                print(render.one_line(str(row[0])))
         return
     listed: list[JsonValue] = [
         {
@@ -49,6 +52,16 @@ def projects(
         for row in rows
     ]
     print(render.json_text(listed))
+
+
+def _for_a_person(rows: list[tuple[Any, ...]]) -> None:
+    from qiju.reading import listing, moment, paged
+
+    listed: list[dict[str, JsonValue]] = []
+    for slug, _uuid, _name, records, _first, last, _roots in rows:
+        when, age = moment(last)
+        listed.append({"project": slug, "records": str(records), "last record": f"{when[:10]}  {age}".rstrip()})
+    paged(current(), listing(current(), listed, ("project", "records", "last record")))
 
 
 @app.command("merge")
