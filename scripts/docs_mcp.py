@@ -47,7 +47,8 @@ Under `redacted_public` words are still looked for in the stored text, so a hit 
 
 `next_cursor` is the way to the next page, `null` on the last. Give it with the same other arguments. A cursor belongs
 to one query, view and snapshot: records written meanwhile do not appear, and when a record of the snapshot was
-redacted, changed or deleted meanwhile, the cursor is refused and the search starts again. See [how search works](../explanation/search.md).
+redacted, changed or deleted meanwhile, the cursor is refused and the search starts again. See
+[snapshots and pages](../explanation/snapshots.md).
 
 `read_page` stops at `max_tokens` (characters divided by four). A first row that is larger comes alone.
 
