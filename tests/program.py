@@ -42,6 +42,7 @@ class Place:
         self.user.mkdir(parents=True)
         make_repository(self.project)
         kept = ("PATH", "SYSTEMROOT", "TEMP", "TMP", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH")
+        kept += tuple(name for name in os.environ if name.startswith("COVERAGE_"))  # so that processes are measured
         self.env = {name: os.environ[name] for name in kept if name in os.environ}
         self.env |= {"HOME": str(self.user), "USERPROFILE": str(self.user), "QIJU_HOME": str(self.home), "TZ": "UTC"}
 
