@@ -54,9 +54,12 @@ class Command(NamedTuple):
     json_formats: tuple[str, ...] = ()  # values of --format with which errors are JSON, too
 
 
+_AGENTS = ("QIJU_AGENT", "QIJU_SESSION_ID", "AGENT_SESSION_ID")  # beside the variables that hosts themselves set
+
+
 def before_a_person() -> bool:
-    """Whether a person reads standard output: a terminal, without an agent's host around it (some give agents one)."""
-    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+    """Whether a person reads standard output: a terminal, without a sign of an agent (some hosts give theirs one)."""
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb" or any(map(os.environ.get, _AGENTS)):
         return False
     from qiju.hosts import running
 

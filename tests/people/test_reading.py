@@ -82,7 +82,7 @@ def test_pipes_and_agents_get_json(store: Place) -> None:
     """The layout is for people only: a pipe, TERM=dumb, and a terminal that an agent's host opened keep the data."""
     assert store.ok("show", f"{SESSION}:1").json()["title"] == "Leases"
     assert len(store.ok("search", "--scope", "all").json()) == 3
-    for env in ({"TERM": "dumb"}, {"CLAUDECODE": "1"}, {"CODEX_THREAD_ID": "x"}):
+    for env in ({"TERM": "dumb"}, {"CLAUDECODE": "1"}, {"CODEX_THREAD_ID": "x"}, {"QIJU_AGENT": "z"}):
         assert json.loads(on_terminal(store, "show", f"{SESSION}:1", **env))["title"] == "Leases"
         assert len(json.loads(on_terminal(store, "search", "--scope", "all", **env))) == 3
     assert json.loads(on_terminal(store, "show", f"{SESSION}:1", "--format", "json"))["title"] == "Leases"
