@@ -92,19 +92,25 @@ class Database:
     def open_for_reading(cls, path: Path, *, lock_wait: float = LOCK_WAIT) -> Database:
         """Open the store at `path` to read it. Without a store, an empty one in memory; nothing is created on disk.
 
-        Raises as `open` does. Without permission to write beside the database, a private copy is read instead.
+        Raises as `open` does. Without permission or room to write beside the database, a private copy is read instead.
         """
-        from qiju import migrate
-
         refuse_links(path.parent, path.name)
         if not path.exists():
             return cls.in_memory()
-        writable = os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
-        if writable:
-            db = cls._connect(path, path, lock_wait, None)
-        else:
-            scratch = _private_copy(path)
-            db = cls._connect(path, scratch / path.name, lock_wait, scratch)
+        if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
+            try:
+                return cls._opened_for_reading(path, lock_wait, None)
+            except StorageFailed as error:
+                # On a full disk not even a reader gets the shared index of the log that it needs.
+                if isinstance(error, StoreDamaged) or not isinstance(error.__cause__, apsw.IOError | apsw.FullError):
+                    raise
+        return cls._opened_for_reading(path, lock_wait, _private_copy(path))
+
+    @classmethod
+    def _opened_for_reading(cls, path: Path, lock_wait: float, scratch: Path | None) -> Database:
+        from qiju import migrate
+
+        db = cls._connect(path, path if scratch is None else scratch / path.name, lock_wait, scratch)
         try:
             with translated(db):
                 version = db.version()

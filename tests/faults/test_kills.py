@@ -1,10 +1,10 @@
 """Real processes killed (-9) at random moments: what they leave is whole, and the next run finishes.
 
-The boundaries of `test_boundaries` are exact; here the moment is random and the whole program takes part: spool, Parquet,
-manifests, exports and backups beside the database. Each round copies a prepared place, starts a command, kills it, and
-then looks as a user would: the store opens, verification finds nothing, every record whose id was printed is there,
-nothing half-done is visible, the same command run again ends where an undisturbed run ends, and `maintain` an hour
-later leaves no temporary file.
+The boundaries of `test_boundaries` are exact; here the moment is random and the whole program takes part: spool,
+Parquet, manifests, exports and backups beside the database. Each round copies a prepared place, starts a command, kills
+it, and then looks as a user would: the store opens, verification finds nothing, every record whose id was printed is
+there, nothing half-done is visible, the same command run again ends where an undisturbed run ends, and `maintain` an
+hour later leaves no temporary file.
 
 `-m slow` kills a thousand; QIJU_TEST_KILLS sets another number. The seed is printed when a round fails.
 """
