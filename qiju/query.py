@@ -23,6 +23,8 @@ TIERS = ("short", "long", "archive")
 SOURCES = ("manual", "agent")
 MOST_TERMS = 256
 LONGEST_QUERY = 20_000  # characters
+# Values of one filter: SQLite nests conditions a thousand deep and binds some thirty thousand values.
+MOST_NAMED = {"projects": 1_000, "tags": 64, "tiers": 64}
 
 # What `--sort` takes, and the column behind it. Every one is a scalar that each record has ('' or 0 where absent).
 SORTS = {
@@ -120,6 +122,13 @@ def checked(query: Query) -> Query:
             f"the query has {len(query.text):,} characters; at most {LONGEST_QUERY:,} are searched for",
             hint="search for the few words that tell the record apart",
         )
+    for name, most in MOST_NAMED.items():
+        named = len(getattr(query.filters, name) or ())
+        if named > most:
+            raise UsageError(
+                f"the query names {named:,} {name}; at most {most:,} can be asked for at once",
+                hint="name fewer; without the filter every record is looked at",
+            )
     if query.match not in MATCHES:
         raise UsageError(f"unknown --match {query.match!r}", hint=f"one of: {', '.join(MATCHES)}")
     if query.sort not in (*SORTS, BY_RELEVANCE, BY_SESSION):

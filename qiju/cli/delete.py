@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from qiju.cli.context import Context
+from qiju.cli.context import Context, inert
 from qiju.cli.options import Argument, Command, Option
 from qiju.errors import UsageError
 
@@ -58,7 +58,7 @@ def _ask(first: str, count: int) -> None:
     what = first if count == 1 else f"{first} and {count - 1} more records"
     if sys.stdin is None or not sys.stdin.isatty():
         raise UsageError(f"deleting {what} has to be confirmed", hint="give --yes")
-    print(f"Delete {what} for good? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"Delete {inert(what)} for good? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("not confirmed; nothing was deleted")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from qiju.cli.context import Context, current, set_current
+from qiju.cli.context import Context, current, inert, set_current
 from qiju.errors import Interrupted, QijuError, StorageFailed, UsageError
 
 TYPE_CHECKING = False
@@ -123,15 +123,6 @@ def _report(error: QijuError) -> int:
     except OSError:
         _silence(sys.stderr)
     return error.exit_code
-
-
-def inert(text: str) -> str:
-    """Text with control and direction characters shown as escapes, so that it cannot steer a terminal."""
-    if text.isascii() and text.isprintable():
-        return text
-    from qiju.render import inert_text
-
-    return inert_text(text)
 
 
 def _reader_gone() -> int:

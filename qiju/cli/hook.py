@@ -18,7 +18,7 @@ from typer._click import exceptions
 from typer.core import TyperCommand
 
 from qiju import hosts, jsontext
-from qiju.cli.context import Context, current, home_of
+from qiju.cli.context import Context, current, home_of, inert
 from qiju.errors import QijuError
 from qiju.install import reminder
 from qiju.install.reminder import Facts
@@ -38,7 +38,7 @@ class Forgiving(TyperCommand):
         try:
             return super().parse_args(ctx, list(args))
         except exceptions.UsageError as error:
-            print(f"qiju hook: {error.format_message()}", file=sys.stderr)
+            print(f"qiju hook: {inert(error.format_message())}", file=sys.stderr)
             ctx.params.clear()
             return super().parse_args(ctx, [])
 

@@ -178,14 +178,13 @@ def _projects(context: Context, store: Store, given: Given) -> tuple[str, ...] |
 
 def _say_unknown(context: Context, store: Store, slugs: tuple[str, ...]) -> None:
     """An empty list is right for a project that holds nothing, but a misspelt name would look the same."""
-    known: tuple[str, ...] | None = None
-    for slug in slugs:
-        if store.db.value("SELECT 1 FROM project WHERE slug = ?", (slug,)) is not None:
-            continue
-        if known is None:
-            known = tuple(str(row[0]) for row in store.db.connection.execute("SELECT slug FROM project ORDER BY slug"))
-        near = f"; the nearest is {asked.nearest(slug, known)!r}" if known else ""
-        context.note(f"the store knows no project {slug!r}{near}")
+    known = tuple(str(row[0]) for row in store.db.connection.execute("SELECT slug FROM project ORDER BY slug"))
+    there = set(known)
+    unknown = [slug for slug in slugs if slug not in there]
+    if unknown:
+        near = f"; the nearest is {asked.nearest(unknown[0], known)!r}" if known else ""
+        more = f" (nor {len(unknown) - 1} more of those named)" if len(unknown) > 1 else ""
+        context.note(f"the store knows no project {unknown[0]!r}{near}{more}")
 
 
 def _home_project(context: Context, store: Store) -> str:
@@ -392,8 +391,7 @@ COMMAND = Command(
         Option("page", ("--page",), "Print a page: the records and the cursor for the next page.", bool, False),
         Option("cursor", ("--cursor",), "The page after this cursor, with the options of the first.", metavar="TOKEN"),
         Option("total", ("--count",), "Add the total of all matches to the page.", bool, False),
-        Option("format", ("--format",), "How to print the records.", default="json", choices=FORMATS,
-               on_terminal="table"),
+        Option("format", ("--format",), "How to print the records.", default="json", choices=FORMATS),
         Option("ids_only", ("--ids-only",), "Only id, project and title.", bool, False),
         Option("fields", ("--fields",), "Only these fields, such as title,ts,next_steps.", metavar="A,B"),
         Option("snippet", ("--snippet",), "Add the best matching passage, matches between « and »; without --fields a "

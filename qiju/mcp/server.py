@@ -7,6 +7,7 @@ act on; only a tool that does not exist is an error of the protocol.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -80,7 +81,9 @@ def definitions() -> list[types.Tool]:
 def _called(answers: Answers, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
     try:
         _check(name, arguments)
-        return _result(answers.answer(name, arguments))
+        # JSON Schema takes 1.0 for an integer, and so do clients whose numbers are all floating.
+        whole = {word: int(value) if isinstance(value, float) else value for word, value in arguments.items()}
+        return _result(answers.answer(name, whole))
     except QijuError as error:
         told = error.to_json()
         told["message"], told["hint"] = _named(str(error)), _named(error.hint)
@@ -100,7 +103,14 @@ def _result(answer: Answer, *, failed: bool = False) -> types.CallToolResult:
 
 
 def _check(name: str, arguments: dict[str, Any]) -> None:
-    """Raises `UsageError` naming the first argument that the tool's schema refuses."""
+    """Raises `UsageError` naming the first argument that the tool's schema refuses, or that is no Unicode text."""
+    for argument, value in arguments.items():
+        try:
+            json.dumps([argument, value], ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError:
+            raise UsageError(
+                "an argument holds half a character (a lone surrogate)", hint=f"send {name} whole Unicode text"
+            ) from None
     problem = next(
         iter(sorted(_VALIDATORS[name].iter_errors(arguments), key=lambda found: list(map(str, found.path)))), None
     )

@@ -221,7 +221,8 @@ class TrajectoryQuery:
     """A store-independent, declarative query; None and () mean "any".
 
     `after_sequence` is exclusive; `limit` is the size of a page (for an iteration: of the pages it reads), in records.
-    Raises `UsageError` on a limit below 1, a negative sequence, or an unknown kind.
+    Raises `UsageError` on a limit below 1, a negative sequence, a number beyond 62 bits, an id that is no Unicode text,
+    or an unknown kind.
     """
 
     session_id: str | None = None
@@ -236,6 +237,11 @@ class TrajectoryQuery:
             raise UsageError("limit is the page size and must be at least 1")
         if self.after_sequence is not None and self.after_sequence < 0:
             raise UsageError("after_sequence must not be negative")
+        if max(self.limit or 0, self.after_sequence or 0) >> 62:
+            raise UsageError("limit and after_sequence count records: no store holds that many")
+        for name in ("session_id", "run_id", "work_item_id"):
+            if any("\ud800" <= letter <= "\udfff" for letter in getattr(self, name) or ""):
+                raise UsageError(f"{name} holds half a character (a lone surrogate)")
         kinds: Iterable[RecordKind | str] = (self.kinds,) if isinstance(self.kinds, str) else self.kinds
         try:
             object.__setattr__(self, "kinds", tuple(RecordKind(kind) for kind in kinds))
