@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 from qiju.cli.completion import FLAGS
 from qiju.cli.context import Context, set_current
 from qiju.cli.frame import wants_json
-from qiju.cli.options import COMMON, Command, Option, default_of
+from qiju.cli.options import COMMON, Command, Option
 from qiju.errors import UsageError
 
 GROUPS = {
@@ -178,7 +178,7 @@ def _parameter(option: Option) -> inspect.Parameter:
     flags = list(option.flags)
     if option.off:
         flags[-1] = f"{flags[-1]}/{option.off}"
-    default: Any = ... if option.required else default_of(option)
+    default: Any = ... if option.required else option.default
     if option.multiple:
         default = None
     made = typer.Option(
@@ -199,9 +199,7 @@ def _parameter(option: Option) -> inspect.Parameter:
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=made)
 
 
-def _shown_default(option: Option) -> bool | str:
-    if option.on_terminal:
-        return f"{option.default}; {option.on_terminal} for a person at a terminal"
+def _shown_default(option: Option) -> bool:
     return not (option.kind is bool or option.default is None)
 
 

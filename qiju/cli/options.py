@@ -5,9 +5,6 @@ A command module defines `COMMAND`. Its `run` gets the `Context` first, then eve
 
 from __future__ import annotations
 
-import os
-import sys
-
 from qiju.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -30,7 +27,6 @@ class Option(NamedTuple):
     metavar: str = ""
     off: str = ""
     complete: str = ""  # what completes its value (`qiju.cli.completion`), or `path`; '' is what its flag says
-    on_terminal: str = ""  # the default where a person reads standard output, when it is another one there
 
 
 class Argument(NamedTuple):
@@ -52,23 +48,6 @@ class Command(NamedTuple):
     run: Callable[..., int | None]
     argument: Argument | None = None
     json_formats: tuple[str, ...] = ()  # values of --format with which errors are JSON, too
-
-
-_AGENTS = ("QIJU_AGENT", "QIJU_SESSION_ID", "AGENT_SESSION_ID")  # beside the variables that hosts themselves set
-
-
-def before_a_person() -> bool:
-    """Whether a person reads standard output: a terminal, without a sign of an agent (some hosts give theirs one)."""
-    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb" or any(map(os.environ.get, _AGENTS)):
-        return False
-    from qiju.hosts import running
-
-    return not running(os.environ)
-
-
-def default_of(option: Option) -> Any:
-    """An option's default here."""
-    return option.on_terminal if option.on_terminal and before_a_person() else option.default
 
 
 COMMON = (

@@ -6,7 +6,7 @@ then parses the same words from the same table and words the error. A test holds
 
 from __future__ import annotations
 
-from qiju.cli.options import COMMON, Command, Option, default_of
+from qiju.cli.options import COMMON, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def parse(command: Command, words: list[str]) -> dict[str, Any] | None:
     by_flag: dict[str, tuple[Option, bool]] = {}
     values: dict[str, Any] = {}
     for option in options:
-        values[option.name] = () if option.multiple else default_of(option)
+        values[option.name] = () if option.multiple else option.default
         for flag in option.flags:
             by_flag[flag] = (option, True)
         if option.off:

@@ -65,7 +65,7 @@ COMMAND = Command(
     (
         Option("project", ("--project",), "Only in this project.", complete="project"),
         Option("fields", ("--fields",), "Only these fields, such as title,ts,next_steps.", metavar="A,B"),
-        Option("format", ("--format",), "How to print them.", default="json", choices=FORMATS, on_terminal="text"),
+        Option("format", ("--format",), "How to print them.", default="json", choices=FORMATS),
         Option(
             "view", ("--view",), "redacted_public leaves out what may not be shared.", default=VIEWS[0], choices=VIEWS
         ),

@@ -21,6 +21,10 @@ HOSTILE = (
 )
 
 
+TABLE = ("search", "--scope", "all", "--format", "table")
+SHOWN = ("show", f"{SESSION}:1", "--format", "text")
+
+
 def on_terminal(place: Place, *words: str, columns: int = 100, rows: int = 50, **env: str) -> str:
     """What the program writes to a terminal of this size."""
     import fcntl
@@ -68,7 +72,7 @@ def store(place: Place) -> Place:
 
 def test_show_is_laid_out_for_a_person(store: Place) -> None:
     """Title, facts, rendered body and steps; the time as written with its age beside it."""
-    seen = on_terminal(store, "show", f"{SESSION}:1")
+    seen = on_terminal(store, *SHOWN)
     plain = bare(seen)
     assert plain.startswith("Leases\n")
     assert re.search(r"^ts +\d{4}-\d\d-\d\dT.*\((just now|\d+ minutes? ago)\)$", plain, re.M)
@@ -78,25 +82,24 @@ def test_show_is_laid_out_for_a_person(store: Place) -> None:
     assert "☐ tell ops" in plain
 
 
-def test_pipes_and_agents_get_json(store: Place) -> None:
-    """The layout is for people only: a pipe, TERM=dumb, and a terminal that an agent's host opened keep the data."""
-    assert store.ok("show", f"{SESSION}:1").json()["title"] == "Leases"
-    assert len(store.ok("search", "--scope", "all").json()) == 3
-    for env in ({"TERM": "dumb"}, {"CLAUDECODE": "1"}, {"CODEX_THREAD_ID": "x"}, {"QIJU_AGENT": "z"}):
-        assert json.loads(on_terminal(store, "show", f"{SESSION}:1", **env))["title"] == "Leases"
-        assert len(json.loads(on_terminal(store, "search", "--scope", "all", **env))) == 3
-    assert json.loads(on_terminal(store, "show", f"{SESSION}:1", "--format", "json"))["title"] == "Leases"
+def test_json_is_the_default_at_a_terminal_too(store: Place) -> None:
+    """Some hosts give their agents a terminal; what is printed without --format is the same everywhere."""
+    assert json.loads(on_terminal(store, "show", f"{SESSION}:1"))["title"] == "Leases"
+    assert len(json.loads(on_terminal(store, "search", "--scope", "all"))) == 3
 
 
 def test_output_in_a_pipe_is_the_same_whatever_the_environment(store: Place) -> None:
     """No colour and no width of a terminal gets into what scripts read."""
     forced = {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-256color", "PAGER": "false"}
-    for words in (("show", f"{SESSION}:1", "--format", "text"), ("search", "--scope", "all", "--format", "table")):
+    for words in (SHOWN, TABLE):
         assert store.ok(*words).out == store.ok(*words, env=forced).out
         assert "\x1b" not in store.ok(*words, env=forced).out
 
 
-@pytest.mark.parametrize("words", [("show", f"{SESSION}:2"), ("search", "--scope", "all"), ("stats",), ()])
+@pytest.mark.parametrize(
+    "words",
+    [("show", f"{SESSION}:2", "--format", "text"), TABLE, ("stats",), ()],
+)
 def test_text_of_records_cannot_steer_the_terminal(store: Place, words: tuple[str, ...]) -> None:
     """Only colours of our own reach it: no title, no direction, no markup, and no tag is swallowed."""
     seen = on_terminal(store, *words)
@@ -112,7 +115,11 @@ def test_text_of_records_cannot_steer_the_terminal(store: Place, words: tuple[st
 
 def test_no_color_means_no_codes_at_all(store: Place) -> None:
     """Not even bold, whatever else asks for it."""
-    for words in (("show", f"{SESSION}:1"), ("search", "--scope", "all"), ("stats",)):
+    for words in (
+        SHOWN,
+        TABLE,
+        ("stats",),
+    ):
         assert "\x1b" not in on_terminal(store, *words, NO_COLOR="1", FORCE_COLOR="1")
         assert "\x1b" not in on_terminal(store, *words, "--no-color")
 
@@ -120,27 +127,31 @@ def test_no_color_means_no_codes_at_all(store: Place) -> None:
 @pytest.mark.parametrize("columns", [20, 60, 80, 140])
 def test_widths_are_respected(store: Place, columns: int) -> None:
     """No line of ours is wider than the terminal, wide characters counted as two; ids stay whole."""
-    seen = bare(on_terminal(store, "search", "--scope", "all", columns=columns))
+    seen = bare(on_terminal(store, *TABLE, columns=columns))
     assert f"{SESSION}:3" in seen
     longest = max(len(f"{SESSION}:3"), columns, 60 if columns < 60 else 0)
     assert all(render.width(line) <= longest for line in seen.splitlines())
-    shown = bare(on_terminal(store, "show", f"{SESSION}:3", columns=max(columns, 60)))
+    shown = bare(on_terminal(store, "show", f"{SESSION}:3", "--format", "text", columns=max(columns, 60)))
     assert all(render.width(line) <= max(columns, 60) for line in shown.splitlines()[2:])
 
 
 def test_long_output_goes_through_the_pager(store: Place) -> None:
     """`QIJU_PAGER` over `PAGER`, only when it does not fit; one that is not there costs a note, not the text."""
     pager = f"{sys.executable} -c \"import sys; t = sys.stdin.read(); print('PAGED', len(t.splitlines()))\""
-    long = on_terminal(store, "show", f"{SESSION}:1", rows=8, PAGER=pager)
+    long = on_terminal(store, *SHOWN, rows=8, PAGER=pager)
     assert re.fullmatch(r"PAGED \d+\n", long)
-    assert "PAGED" not in on_terminal(store, "show", f"{SESSION}:1", rows=60, PAGER=pager)
-    assert "PAGED" in on_terminal(store, "search", "--scope", "all", rows=4, QIJU_PAGER=pager, PAGER="cat")
-    missing = on_terminal(store, "show", f"{SESSION}:1", rows=8, PAGER="no-such-pager")
+    assert "PAGED" not in on_terminal(store, *SHOWN, rows=60, PAGER=pager)
+    assert "PAGED" in on_terminal(
+        store, "search", "--scope", "all", "--format", "table", rows=4, QIJU_PAGER=pager, PAGER="cat"
+    )
+    missing = on_terminal(store, *SHOWN, rows=8, PAGER="no-such-pager")
     assert "no-such-pager" in missing
     assert "tell ops" in missing
-    assert "Traceback" not in on_terminal(store, "search", "--scope", "all", rows=4, PAGER="true")
+    assert "Traceback" not in on_terminal(store, *TABLE, rows=4, PAGER="true")
     for size in ({"columns": 1}, {"rows": 0, "columns": 0}, {"rows": 1}):  # no screen that a person reads
-        assert "PAGED" not in on_terminal(store, "search", "--scope", "all", **{"rows": 4, **size}, PAGER=pager)
+        assert "PAGED" not in on_terminal(
+            store, "search", "--scope", "all", "--format", "table", **{"rows": 4, **size}, PAGER=pager
+        )
 
 
 def test_ages_in_words() -> None:
