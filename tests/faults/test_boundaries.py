@@ -195,7 +195,7 @@ def run_all(driver: Driver, name: str, faults: tuple[str, ...], most: int | None
     assert calm["code"] == 0, calm["out"]
     assert calm["after"]["wrong"] == []
     assert calm["count"] > 0
-    assert calm["file_count"] > 0 or name in ("log", "migrate", "trajectory")
+    assert calm["file_count"] > 0 or name in ("log", "import", "migrate", "trajectory")
     before = driver.run(Scenario(["path"]), "stop", 0)["after"]
     runs, wrong = 0, []
     for number, fault in enumerate(faults):
