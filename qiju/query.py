@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 import time
-from typing import NamedTuple
 
 from qiju.errors import UsageError
 from qiju.record import fold, parse_ts
+from qiju.values import NamedTuple
 
 SECOND = 1_000_000  # instants count microseconds
 MATCHES = ("any", "all", "phrase", "auto")
@@ -49,8 +49,8 @@ BY_RELEVANCE = "relevance"
 BY_SESSION = "session number"  # the order of a session's records when no other is asked for
 
 _UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-_DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)\Z", re.ASCII)
-_AGO = re.compile(r"(\d{1,6})(min|h|d|w)\Z", re.ASCII)
+_DATE = r"(\d{4})-?(\d\d)-?(\d\d)\Z"  # texts: compiled when a bound of time is given
+_AGO = r"(\d{1,6})(min|h|d|w)\Z"
 
 
 class Filters(NamedTuple):
@@ -196,7 +196,7 @@ def _bound(option: str, text: str, now: float | None) -> tuple[int, int]:
     days = {"today": 0, "yesterday": -1}
     if spoken in days:
         return _day(here.tm_year, here.tm_mon, here.tm_mday + days[spoken])
-    if match := _DATE.match(spoken):
+    if match := re.match(_DATE, spoken, re.ASCII):
         year, month, day = map(int, match.groups())
         if not (year and 1 <= month <= 12 and 1 <= day <= _days_in(year, month)):
             raise UsageError(f"{option} {text!r} is not a day of the calendar", hint="write it as 2026-03-01")
@@ -204,7 +204,7 @@ def _bound(option: str, text: str, now: float | None) -> tuple[int, int]:
     if spoken == "now":
         instant = int(seconds * SECOND)
         return instant, instant + 1
-    if match := _AGO.match(spoken):
+    if match := re.match(_AGO, spoken, re.ASCII):
         instant = int(seconds * SECOND) - int(match[1]) * _UNITS[match[2]] * SECOND
         return instant, instant + 1
     parsed = parse_ts(text.strip())

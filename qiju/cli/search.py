@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
 
 from qiju import query as asked
 from qiju import render
@@ -18,7 +17,9 @@ from qiju.record import fold
 from qiju.search import engine, pages
 from qiju.search.engine import Hit
 from qiju.store import Store
+from qiju.values import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qiju.search import snippet as snippets
 
@@ -83,6 +84,8 @@ def run(context: Context, **options: object) -> int:
             printer.page(rows, page)
             for warning in page.warnings:
                 context.note(warning)
+        for warning in store.warnings:
+            context.note(warning)
     if given.explain:
         print(f"qiju search: {found.explanation}", file=sys.stderr)
     return 0
@@ -231,7 +234,7 @@ def _words(query: Query) -> list[str]:
 def _rows(store: Store, hits: Iterable[Hit], shape: _Shape) -> Iterable[Row]:
     """The hits as they are shown, one after another, so that a long list is never held."""
     for hit in hits:
-        stored = store.by_seq(hit.seq)
+        stored = store.listed(hit.seq)
         if stored is None:
             raise StoreDamaged(f"the index names a record that is not there (seq {hit.seq})", hint="run 'qiju verify'")
         row = shown(store, stored, shape.view)

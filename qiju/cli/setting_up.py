@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from qiju.cli.context import Context
-from qiju.cli.frame import inert
+from qiju.cli.context import Context, inert
 from qiju.db import LOCK_WAIT, Database
 from qiju.errors import BadConfiguration, QijuError, Refused
 from qiju.install.run import Report

@@ -10,13 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
 
 from qiju.errors import CursorRejected, NotFound
 from qiju.query import BY_RELEVANCE, Query, checked
 from qiju.search import matching, paths, plan
 from qiju.search.matching import Row, Verify
+from qiju.values import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import apsw
 

@@ -10,11 +10,11 @@ Patterns run over the unfolded NFC text, under a watch that really ends them (`q
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
 from unicodedata import normalize
 
 from qiju import query as asked
 from qiju.record import fold
+from qiju.values import NamedTuple
 
 # The columns a candidate is read with, in the order of `Row`.
 COLUMNS = (
@@ -42,11 +42,8 @@ class Row(NamedTuple):
 
 Verify = Callable[[Row], bool]
 
-
-class Finder(Protocol):
-    """Searches one text by a compiled pattern; raises `SearchTimeout`."""
-
-    def __call__(self, text: str, /) -> bool: ...
+Finder = Callable[[str], bool]
+"""Searches one text by a compiled pattern; raises `SearchTimeout`."""
 
 
 def items(stored: str, sealed: bool) -> list[str]:
@@ -57,7 +54,10 @@ def items(stored: str, sealed: bool) -> list[str]:
         return stored[2:-2].split('","')
     import json
 
-    return [item if isinstance(item, str) else json.dumps(item) for item in json.loads(stored)]
+    try:
+        return [item if isinstance(item, str) else json.dumps(item) for item in json.loads(stored)]
+    except (ValueError, RecursionError):  # SQLite takes deeper and looser JSON from a hand than Python reads
+        return [stored]
 
 
 def fields(row: Row) -> list[str]:

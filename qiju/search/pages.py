@@ -8,13 +8,14 @@ the ranked rows still to come, since a score would change with every record writ
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
 
 from qiju import cursor
 from qiju.errors import CursorRejected, UsageError
 from qiju.query import Query
 from qiju.search.engine import AGAIN, TIMEOUT, Found, Hit, Position, Snapshot, run, snapshot, still_holds
+from qiju.values import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import apsw
 

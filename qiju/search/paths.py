@@ -14,13 +14,16 @@ running it, for tests that look at its plan.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju.query import Filters, after_prefix
 from qiju.search.matching import COLUMNS, Row
 from qiju.search.trigrams import Condition, match_text
+from qiju.values import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import apsw
 
 PATHS = ("scan", "project", "session", "stream", "set")

@@ -9,15 +9,18 @@ rows. A walk that turns out longer than expected is given up for the index at th
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju.query import BY_SESSION, SORTS, Query, after_prefix, terms
 from qiju.record import fold
 from qiju.search import trigrams
 from qiju.search.paths import TIME, Course, Needle, commit_bounds
 from qiju.search.trigrams import match_text
+from qiju.values import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import apsw
 
 PROBE = 256  # candidates looked at to learn their density
@@ -32,7 +35,7 @@ WALK, FOLLOW, SORT, OPEN = 4.0, 6.0, 2.5, 300.0
 WALK_CASELESS = 1.5  # SQLite passes over rows by itself
 
 
-_LIKE = re.compile(r"[\\%_]")
+_LIKE = r"[\\%_]"
 
 
 class Plan(NamedTuple):
@@ -188,7 +191,7 @@ def _sampled(connection: apsw.Connection, course: Course, shorts: tuple[str, ...
     """The share of the next rows in time order that seem to hold a short term: LIKE knows only the case of ASCII."""
     where, values = course.where()
     seems = " OR ".join(["body_md LIKE ? ESCAPE '\\'"] * len(shorts))
-    patterns = [f"%{_LIKE.sub(_escaped, short)}%" for short in shorts]
+    patterns = [f"%{re.sub(_LIKE, _escaped, short)}%" for short in shorts]
     found: list[tuple[Any, ...]] = connection.execute(
         f"SELECT avg({seems}) FROM (SELECT body_md FROM record INDEXED BY record_instant WHERE {where}"
         f" ORDER BY {course.order_by()} LIMIT {SAMPLE})",

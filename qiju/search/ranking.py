@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qiju.query import Query
 from qiju.record import fold
@@ -25,8 +24,12 @@ from qiju.search import matching, plan
 from qiju.search.engine import Explanation, Found, Hit, Position, literal_rows
 from qiju.search.matching import Row
 from qiju.search.words import Stems, compounds, content, stemmer, words
+from qiju.values import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import apsw
 
 LISTED = 500  # records of a ranked list

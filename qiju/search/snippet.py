@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 from unicodedata import combining, normalize
 
 from qiju.jsontext import JsonValue
+from qiju.values import NamedTuple
 
 WIDTH = 160  # characters of a passage, marks and ellipses not counted
 OPEN, CLOSE, GAP = "«", "»", "…"

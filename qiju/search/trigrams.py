@@ -13,9 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any, NamedTuple
 
 from qiju.record import fold
+from qiju.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 PIECE = 3  # characters in an indexed piece
 MOST_PIECES = 10  # of one literal: more of them cost index lookups and hardly narrow any further
