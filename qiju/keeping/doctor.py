@@ -303,7 +303,9 @@ def leftovers(home: Path) -> list[Path]:
     if not home.is_dir():
         return []
     found = []
-    folders = [home, *(folder for folder in (home / "backups", home / "spool") if folder.is_dir())]
+    from qiju.keeping.partitions import folders as partitions
+
+    folders = [home, *(folder for folder in (home / "backups", home / "spool") if folder.is_dir()), *partitions(home)]
     for path in (path for folder in folders for path in folder.iterdir()):
         own = path.name.startswith((".restore-", ".salvage-", ".verify-")) or ".qiju-tmp-" in path.name
         own |= path.suffix == ".tmp" and (path.parent.name == "spool" or path.name.startswith("store.key."))

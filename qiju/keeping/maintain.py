@@ -140,9 +140,9 @@ def _archive(store: Store, limits: MaintainConfig, task: Task, now: int) -> tupl
             continue
         try:
             done = cold.bring_up_to_date(store.db, store.home, month.project, month.month, with_long=True)
-        except StoreBusy:
-            raise
         except QijuError as error:
+            if _ends_the_run(error):
+                raise
             entry["warnings"].append(f"{month.month}: {error}")
             failed.append(str(error))
             continue
@@ -151,6 +151,16 @@ def _archive(store: Store, limits: MaintainConfig, task: Task, now: int) -> tupl
     if task.project is not None:
         entries.setdefault(task.project, {"project": task.project, "archived": [], "remaining": 0, "warnings": []})
     return [entries[name] for name in sorted(entries)], failed
+
+
+def _ends_the_run(error: QijuError) -> bool:
+    """Whether no other partition may be tried: the store is busy, or its database failed.
+
+    A commit that failed may turn out to be done when the store is opened next, so nothing is built on either outcome.
+    """
+    import apsw
+
+    return isinstance(error, StoreBusy) or isinstance(error.__cause__, apsw.Error)
 
 
 def _archived(month: str, path: str, moved: int, total: int, size: int) -> dict[str, Any]:
@@ -172,9 +182,9 @@ def _refresh(store: Store, task: Task, fresh: set[tuple[str, str]]) -> tuple[dic
             else:
                 done = cold.bring_up_to_date(store.db, store.home, project, month, with_long=False)
                 state, path = done.state, str(done.path)
-        except StoreBusy:
-            raise
         except QijuError as error:
+            if _ends_the_run(error):
+                raise
             counted["warnings"].append(str(error))
             failed.append(str(error))
             continue

@@ -163,7 +163,7 @@ def _is_temporary(path: Path) -> bool:
     return (
         TEMPORARY_MARK in name
         or name.startswith((".restore-", ".salvage-", ".verify-", "qiju-read-"))
-        or name.endswith((".tmp", ".qiju-old", "-journal"))
+        or name.endswith((".tmp", ".qiju-old"))  # a journal is SQLite's, which deletes it at the next write
     )
 
 
