@@ -304,6 +304,10 @@ def translated(db: Database) -> Iterator[None]:
         ) from error
     except apsw.Error as error:
         raise translation(error, db.path) from error
+    except UnicodeDecodeError as error:
+        raise StoreDamaged(
+            f"{db.path} holds text that is not UTF-8, written past Qiju", hint="'qiju verify' names the row"
+        ) from error
 
 
 def translation(error: Exception, path: Path | None) -> QijuError:

@@ -15,6 +15,7 @@ from qiju.jsontext import JsonValue
 
 NARROWEST = 40  # columns; below that a table becomes a plain list
 _GAP = "  "
+_LONGEST_TIME = 40  # columns
 
 
 def inert_text(text: str, *, lines: bool = False) -> str:
@@ -127,6 +128,8 @@ def table(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str], total: i
     """
     cells = [[cell(row.get(name)) for name in columns] for row in rows]
     widths = [max([width(name), *(width(line[place]) for line in cells)]) for place, name in enumerate(columns)]
+    # A time as Qiju writes it is never cut; a row by hand may hold anything in its place.
+    widths = [min(size, _LONGEST_TIME) if name == "ts" else size for name, size in zip(columns, widths, strict=True)]
     over = sum(widths) + len(_GAP) * (len(columns) - 1) - total
     for place in sorted(range(len(columns)), key=lambda place: -widths[place]):
         if over <= 0:

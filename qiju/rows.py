@@ -83,8 +83,13 @@ def content(record: Record) -> tuple[Any, ...]:
     )
 
 
-def stored(row: Sequence[Any]) -> Stored:
-    """A row of `COLUMNS`. Raises `StoreDamaged`, naming the row, when a JSON column does not hold what it should."""
+def stored(row: Sequence[Any], *, leniently: bool = False) -> Stored:
+    """A row of `COLUMNS`. Raises `StoreDamaged`, naming the row, when a JSON column does not hold what it should.
+
+    `leniently` reads such a column as empty: in a list, a bad row must not hide the good ones.
+    """
+    if leniently:
+        row = _without_damage(row)
     (tags, search_terms, next_steps) = (_strings(row, column) for column in (19, 20, 21))
     extra = {} if row[25] == "{}" else _json(row, 25)
     redactions = [] if row[23] == "[]" else _json(row, 23)
@@ -108,6 +113,19 @@ def stored(row: Sequence[Any]) -> Stored:
         extra=extra,
     )
     return Stored(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8], row[9], row[10], record)
+
+
+def _without_damage(row: Sequence[Any]) -> Sequence[Any]:
+    kept = list(row)
+    for column in (19, 20, 21, 23, 25):
+        try:
+            if column == 25 and not isinstance(_json(row, column), dict):
+                raise _damaged(row)
+            if column != 25:
+                _strings(row, column)
+        except StoreDamaged:
+            kept[column] = "{}" if column == 25 else "[]"
+    return kept
 
 
 def _strings(row: Sequence[Any], column: int) -> tuple[str, ...]:

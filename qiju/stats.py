@@ -6,6 +6,7 @@ Weeks begin on Monday, UTC, by the record's instant.
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,9 +39,10 @@ _COUNTS = {
     "agents": f"SELECT agent, count(*) FROM record WHERE {_HERE} GROUP BY 1 ORDER BY 2 DESC, 1",
     "sources": f"SELECT source, count(*) FROM record WHERE {_HERE} GROUP BY 1 ORDER BY 2 DESC, 1",
     "tiers": f"SELECT tier, count(*) FROM record WHERE {_HERE} GROUP BY 1 ORDER BY 2 DESC, 1",
-    "tags": f"SELECT item.value, count(DISTINCT seq) FROM record, json_each(record.tags) AS item"
-    f" WHERE item.type = 'text' AND {_HERE}"
-    " GROUP BY 1 ORDER BY 2 DESC, 1",
+    # As JSON text: a row by hand may hold half a character as an escape, which SQLite would undo into no text at all.
+    "tags": "SELECT CASE WHEN instr(record.tags, '\\u') THEN record.tags -> item.fullkey"
+    " ELSE json_quote(item.value) END, count(DISTINCT seq) FROM record, json_each(record.tags) AS item"
+    f" WHERE item.type = 'text' AND {_HERE} GROUP BY 1 ORDER BY 2 DESC, 1",
 }
 _WEEKS = f"""
 SELECT (instant - :monday) / :week, count(*) FROM record
@@ -84,7 +86,10 @@ def collect(
             ],
         }
         for name, sql in _COUNTS.items():
-            found[name] = [{name[:-1]: value, "records": count} for value, count in connection.execute(sql, here)]
+            plain = _tag if name == "tags" else str
+            found[name] = [
+                {name[:-1]: plain(value), "records": count} for value, count in connection.execute(sql, here)
+            ]
         found["weeks"] = _weeks(connection, project, weeks, at)
         found["redactions"] = [
             {"rule": rule, "kind": kind, "action": action, "findings": findings, "records": touched}
@@ -92,6 +97,11 @@ def collect(
         ]
     found["sizes"] = {"content_bytes": int(size), **_files(store.home)}
     return found
+
+
+def _tag(quoted: str) -> str:
+    """A tag from its JSON; half a character in it stands as its escape."""
+    return str(json.loads(quoted)).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _weeks(connection: apsw.Connection, project: str | None, weeks: int, at: int) -> list[JsonValue]:

@@ -22,7 +22,7 @@ from qiju import record as records
 from qiju import rows, spool, storekey
 from qiju.admission import Admitted, admit, differences, from_spool, spool_value, twin_key
 from qiju.db import LOCK_WAIT, Database
-from qiju.errors import IdConflict, ReadOnlyStore, StorageFailed, StoreBusy
+from qiju.errors import IdConflict, ReadOnlyStore, StorageFailed, StoreBusy, StoreDamaged
 from qiju.jsontext import JsonValue
 from qiju.projects import Home, Project, ensure, find
 from qiju.record import Record
@@ -389,6 +389,15 @@ class Store:
         """The record with this sequence number."""
         row = self.db.connection.execute(f"{_SELECT} WHERE seq = ?", (seq,)).fetchone()
         return None if row is None else rows.stored(row)
+
+    def listed(self, seq: int) -> Stored | None:
+        """The same for a list: what is damaged in it is left out, and named in `warnings`."""
+        try:
+            return self.by_seq(seq)
+        except StoreDamaged as error:
+            self.warnings.append(f"{error}; it is listed without that")
+        row = self.db.connection.execute(f"{_SELECT} WHERE seq = ?", (seq,)).fetchone()
+        return None if row is None else rows.stored(row, leniently=True)
 
     def project_of(self, home_of: Home) -> str | None:
         """The slug of a project as the store knows it, or None when it holds nothing of it yet."""

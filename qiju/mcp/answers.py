@@ -149,7 +149,7 @@ class Answers:
         return None if self.project is None else store.project_of(self.project)
 
     def _row(self, store: Store, hit: Hit, finder: snippet.Terms | snippet.Pattern | None) -> Answer:
-        stored = store.by_seq(hit.seq)
+        stored = store.listed(hit.seq)
         if stored is None:
             raise StoreDamaged(f"the index names a record that is not there (seq {hit.seq})", hint="run 'qiju verify'")
         shown = self._shown(store, stored)

@@ -120,7 +120,7 @@ NAMES = sorted({text.replace("\0", "") for text in (*PATHS, *SQL, *OPTIONS, *MAR
 
 
 def test_names_that_try_paths_and_syntax_stay_names(tmp_path: Path) -> None:
-    """Projects, sessions, agents and tags called anything: stored or refused, and every file lies where files belong."""
+    """Projects, sessions, agents and tags called anything: stored or refused, and every file lies where it belongs."""
     place = Place(tmp_path / "own")
     within = Within(place)
     words = ["log", "--source", "manual"]
