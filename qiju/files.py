@@ -147,6 +147,17 @@ def _last_write(path: Path) -> float:
     return latest
 
 
+def make_private_folder(folder: Path) -> None:
+    """Make a folder and what is missing above it, for the owner alone whatever the umask."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for path in reversed(missing):
+        path.mkdir(mode=0o700, exist_ok=True)
+        path.chmod(0o700)
+
+
 def remove_tree(path: Path) -> None:
     """Remove a file or a whole folder; one that is already gone is fine."""
     try:
@@ -258,6 +269,7 @@ class FolderReplacement:
         try:
             sweep_abandoned(self.target)
             self.temporary.mkdir(mode=0o700)
+            self.temporary.chmod(0o700)  # a umask may have taken the owner's own permissions away
         except OSError as error:
             raise disk_error(error, self.target) from error
         return self.temporary
@@ -268,6 +280,7 @@ class FolderReplacement:
         try:
             if error is None:
                 for path in self.temporary.rglob("*"):
+                    path.chmod(0o700 if path.is_dir() else 0o600)
                     if path.is_dir():
                         sync_folder(path)
                     else:

@@ -216,6 +216,8 @@ class _Folder:
         except FileExistsError:
             return
         try:
+            if hasattr(os, "fchmod"):
+                os.fchmod(file, 0o600)
             os.write(file, b"*\n")
         finally:
             os.close(file)

@@ -23,7 +23,15 @@ from urllib.parse import quote
 
 from qiju import archive
 from qiju.errors import Refused
-from qiju.files import FileReplacement, disk_error, rename_over, sync_file, sync_folder, temporary_beside
+from qiju.files import (
+    FileReplacement,
+    disk_error,
+    make_private_folder,
+    rename_over,
+    sync_file,
+    sync_folder,
+    temporary_beside,
+)
 
 ARCHIVE = "archive"
 MANIFEST = "manifest.json"
@@ -135,7 +143,7 @@ def prepare(home: Path, store_id: str, project: str, month: str, rows: Callable[
     """
     folder = folder_of(home, project, month)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
         temporary = temporary_beside(folder / "records.parquet")
         try:
             digests: list[str] = []

@@ -22,7 +22,11 @@ class WriterLock:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            # Whoever plants a link here would have its target emptied below.
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+            self._handle = os.open(path, flags, 0o600)
+            if hasattr(os, "fchmod") and os.fstat(self._handle).st_uid == os.geteuid():
+                os.fchmod(self._handle, 0o600)
         except OSError as error:
             raise StorageFailed(f"cannot open the lock file {path}: {error.strerror}") from error
         try:

@@ -200,7 +200,7 @@ def test_a_held_lock_names_its_holder(place: Place) -> None:
     place.log(title="some" + "thing9")
     (place.home / "config.toml").write_text("lock_wait = 0.05\n", encoding="utf-8")
     source = Path(place.folder / "in.jsonl")
-    source.write_text('{"id": "a:1", "title": "t", "project": "demo"}\n', encoding="utf-8")
+    source.write_text('{"id": "a:1", "title": "t", "project": "demo", "source": "agent"}\n', encoding="utf-8")
     with Database.open(place.db) as holder, holder.write():
         for words in (["import", str(source)], ["redact", "--value", "some" + "thing9", "--reason", "r"]):
             done = place.run(*words)
