@@ -17,6 +17,10 @@ from qiju.errors import InvalidRecord
 from qiju.jsontext import JsonValue, Number
 from qiju.values import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
 SCHEMA_VERSION = 2
 SOURCES = ("manual", "agent")
 TIERS = ("short", "long", "archive")
@@ -326,9 +330,33 @@ def fold(text: str) -> str:
     """NFC, then Unicode case folding: the one form in which texts and queries are compared."""
     if text.isascii():
         return text.lower()
+    return nfc(text).casefold()
+
+
+_MANY_MARKS = 1_000  # characters; up to here a square is small
+_TWO_MARKS = {0x0344: "\u0308\u0301", 0x0F73: "\u0f71\u0f72", 0x0F75: "\u0f71\u0f74", 0x0F81: "\u0f71\u0f80"}
+_RUN_OF_MARKS = r"[^\w\s\x00-\u02ff]{64,}"  # marks are neither letters nor spaces; other signs may be among them
+
+
+def nfc(text: str, form: Literal["NFC", "NFKC"] = "NFC") -> str:
+    """The text in Normalization Form C (or KC), in time that grows with its length.
+
+    `unicodedata` sorts the marks after a letter by insertion, which takes a square of their number: a body of marks
+    alone would take days. Sorted first, and stably, they come to the same text and are in order when it looks.
+    """
     import unicodedata
 
-    return unicodedata.normalize("NFC", text).casefold()
+    if len(text) > _MANY_MARKS and not text.isascii():
+        text = re.sub(_RUN_OF_MARKS, lambda run: _marks_in_order(run[0]), text)
+    return unicodedata.normalize(form, text)
+
+
+def _marks_in_order(run: str) -> str:
+    from itertools import groupby
+    from unicodedata import combining
+
+    groups = groupby(run.translate(_TWO_MARKS), key=lambda letter: combining(letter) > 0)
+    return "".join("".join(sorted(letters, key=combining) if marks else letters) for marks, letters in groups)
 
 
 def search_text(record: Record) -> str:
@@ -379,7 +407,7 @@ _FTS5_KNOWS_BELOW = "\u0528"
 def _fts5_folds_alike(text: str) -> bool:
     import unicodedata
 
-    if not unicodedata.is_normalized("NFC", text):
+    if nfc(text) != text if len(text) > _MANY_MARKS else not unicodedata.is_normalized("NFC", text):
         return False
     letters = {letter for letter in set(text) if letter >= "\x80"}
     if not letters.isdisjoint(_FOLDED_OTHERWISE):

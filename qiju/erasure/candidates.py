@@ -18,6 +18,7 @@ from qiju.erasure.secret import Secret
 from qiju.errors import InvalidJson
 from qiju.jsontext import JsonValue
 from qiju.keeping.rowscan import scan
+from qiju.record import fold
 from qiju.redaction.forms import cut_tokens, strings
 
 Step = Callable[[int], object]
@@ -182,7 +183,7 @@ class _Folded:
         self._exact = {secret.literal, composed, unicodedata.normalize("NFD", secret.literal)}
 
     def others(self, text: str) -> int:
-        low = text.lower() if text.isascii() else unicodedata.normalize("NFC", text).casefold()
+        low = text.lower() if text.isascii() else fold(text)
         if self._folded not in low:
             return 0
         return max(0, low.count(self._folded) - sum(text.count(exact) for exact in self._exact))

@@ -11,6 +11,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Container
 
+from qiju.record import nfc
+
 MAX_BYTES = 80
 """Longest slug in UTF-8 bytes: file systems allow 255 for one name, and `project=`, `.bak` and `-2` need room."""
 
@@ -39,7 +41,7 @@ def name_key(name: str) -> str:
     # Folding can produce text that NFKC changes again (and the reverse), so this runs until it holds still.
     while name != previous:
         previous = name
-        name = unicodedata.normalize("NFKC", "".join(c for c in name if not _is_invisible(c))).casefold()
+        name = nfc("".join(c for c in name if not _is_invisible(c)), "NFKC").casefold()
     return name.strip()
 
 

@@ -10,8 +10,9 @@ Stored form: `<hex>` for one token; `<n>:<hex of the first>:<hex of the sequence
 
 from __future__ import annotations
 
-import unicodedata
 from typing import NamedTuple
+
+from qiju.record import nfc
 
 from .lazy import lazily
 
@@ -68,7 +69,7 @@ def _join(parts: list[str]) -> str:
 def _mac(key: bytes, text: str) -> str:
     from hmac import digest
 
-    plain = text if text.isascii() else unicodedata.normalize("NFC", text)
+    plain = text if text.isascii() else nfc(text)
     return digest(key, plain.encode("utf-8", "surrogatepass"), "sha256").hex()[:HEX]
 
 

@@ -11,6 +11,7 @@ import re
 
 from qiju.errors import UsageError
 from qiju.jsontext import JsonValue
+from qiju.record import nfc
 
 from .shadow import MARKER
 from .values import _free
@@ -151,7 +152,7 @@ def case_variants(value: JsonValue, literal: str) -> int:
     folded = unicodedata.normalize("NFC", literal).casefold()
     count = 0
     for text in strings(value):
-        plain = unicodedata.normalize("NFC", text)
+        plain = nfc(text)
         count += plain.casefold().count(folded) - plain.count(unicodedata.normalize("NFC", literal))
     return max(count, 0)
 

@@ -10,10 +10,9 @@ Patterns run over the unfolded NFC text, under a watch that really ends them (`q
 from __future__ import annotations
 
 from collections.abc import Callable
-from unicodedata import normalize
 
 from qiju import query as asked
-from qiju.record import fold
+from qiju.record import fold, nfc
 from qiju.values import NamedTuple
 
 # The columns a candidate is read with, in the order of `Row`.
@@ -120,7 +119,7 @@ def phrase(text: str) -> Verify:
 
 
 def pattern(find: Finder) -> Verify:
-    return lambda row: find(normalize("NFC", "\n".join(fields(row))))
+    return lambda row: find(nfc("\n".join(fields(row))))
 
 
 def literal(query: asked.Query, match: str) -> Verify:

@@ -220,6 +220,8 @@ class ExchangeLog:
     def from_dict(cls, payload: Mapping[str, object]) -> ExchangeLog:
         """The log that `to_dict` wrote. Raises `InvalidRecord` on another shape, `ExchangeConflict` when its facts
         contradict each other."""
+        if not isinstance(payload, dict):
+            raise InvalidRecord("an exchange log is an object")
         queued = [_item(value) for value in _list(payload, "queued_steering")]
         steering = [item for item in queued if isinstance(item, SteeringItem)]
         if len(steering) != len(queued):

@@ -1,4 +1,4 @@
-"""Rows written past Qiju, as anybody with the `sqlite3` shell can: each is read back or named, and hides no other row."""
+"""Rows written past Qiju, as anybody with the `sqlite3` shell can: each is read back or named, and hides no other."""
 
 from __future__ import annotations
 
@@ -72,9 +72,8 @@ def insert(db: Path, rows: list[dict[str, Any]]) -> list[int]:
     return found
 
 
-READS = [
-    ["search", "--scope", "all", "--format", form] for form in ("json", "jsonl", "summary", "table", "actions", "markdown")
-] + [
+FORMATS = ("json", "jsonl", "summary", "table", "actions", "markdown")
+READS = [["search", "--scope", "all", "--format", form] for form in FORMATS] + [
     ["search", "--scope", "all", "--page", "--count", "--limit", "7"],
     ["search", "--scope", "all", "--sort", "relevance", "--query", "odd id", "--snippet"],
     ["search", "--scope", "all", "--query", "healthy", "--view", "redacted_public"],
