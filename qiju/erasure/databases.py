@@ -73,8 +73,8 @@ def change(path: Path, work: Callable[[apsw.Connection], object], *, always: boo
         changed = always or connection.total_changes() != before
         # In the same transaction: a later run finds no row any more that would tell it to clean the indexes.
         for table in _fts(connection) if changed else ():
-            connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'rebuild\')')
-            connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'optimize\')')
+            for order in ("rebuild", "optimize"):
+                connection.execute(f"INSERT INTO {quoted(table)} ({quoted(table)}) VALUES (?)", (order,))
         connection.execute("COMMIT")
         if changed:
             _shrink(connection)
@@ -104,6 +104,11 @@ def refresh(path: Path) -> None:
     from qiju.keeping.backup import refresh_manifest
 
     refresh_manifest(path)
+
+
+def quoted(name: str) -> str:
+    """A table's or column's name as SQL takes it: other people's databases may have any."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _opened(path: Path) -> apsw.Connection:
@@ -139,11 +144,11 @@ def _tables(connection: apsw.Connection) -> list[str]:
 def _rows_of(connection: apsw.Connection, secret: Secret, *, change: bool) -> int:
     count = 0
     for table in _tables(connection):
-        columns = [str(row[1]) for row in connection.execute(f'PRAGMA table_info("{table}")')]
+        columns = [str(row[1]) for row in connection.execute(f"PRAGMA table_info({quoted(table)})")]
         keys = _key(connection, table)
-        listed = ", ".join(f'"{name}"' for name in columns)
+        listed = ", ".join(map(quoted, columns))
         where = " AND ".join(f"{key} = ?" for key in keys)
-        sql = f'SELECT {", ".join(keys)}, {listed} FROM "{table}"'
+        sql = f"SELECT {', '.join(keys)}, {listed} FROM {quoted(table)}"
         for row in connection.execute(sql).fetchall():
             key, values = row[: len(keys)], row[len(keys) :]
             changes = {
@@ -159,8 +164,8 @@ def _rows_of(connection: apsw.Connection, secret: Secret, *, change: bool) -> in
 
 def _update(connection: apsw.Connection, table: str, changes: dict[str, Any], where: str, key: tuple[Any, ...]) -> None:
     """Change one row; a name that has become another row's gets a number behind it."""
-    names = ", ".join(f'"{name}" = ?' for name in changes)
-    sql = f'UPDATE "{table}" SET {names} WHERE {where}'
+    names = ", ".join(f"{quoted(name)} = ?" for name in changes)
+    sql = f"UPDATE {quoted(table)} SET {names} WHERE {where}"
     values = list(changes.values())
     for number in range(2, _MOST_TWINS):
         try:
@@ -174,10 +179,10 @@ def _update(connection: apsw.Connection, table: str, changes: dict[str, Any], wh
 
 def _key(connection: apsw.Connection, table: str) -> list[str]:
     try:
-        connection.execute(f'SELECT rowid FROM "{table}" LIMIT 1').fetchall()
+        connection.execute(f"SELECT rowid FROM {quoted(table)} LIMIT 1").fetchall()
     except apsw.SQLError:
-        info: list[tuple[Any, ...]] = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
-        return [f'"{row[1]}"' for row in info if row[5]]
+        info: list[tuple[Any, ...]] = connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
+        return [quoted(str(row[1])) for row in info if row[5]]
     return ["rowid"]
 
 
