@@ -71,8 +71,11 @@ def test_any_json_is_a_record_or_refused_by_field(value: Any) -> None:
     assert record.Record.from_json(jsontext.parse(whole.canonical())) == whole
 
 
+ISO = st.from_regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:?\d\d)?", fullmatch=True)
+
+
 @settings(max_examples=150)
-@given(text=st.sampled_from(TIMES + NUMBERS) | TEXTS | st.from_regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:?\d\d)?", fullmatch=True))  # fmt: skip
+@given(text=st.sampled_from(TIMES + NUMBERS) | TEXTS | ISO)
 def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
     instant = record.parse_ts(text)
     assert instant is None or abs(instant) < 2**62
@@ -133,8 +136,11 @@ def test_any_text_is_redacted_and_what_is_found_is_where_it_says(text: str) -> N
     assert engine.redact_text(done.text).text == done.text
 
 
+EXCHANGE = dict.fromkeys(("log_id", "items", "queued_steering", "schema_version"), JSON)
+
+
 @settings(max_examples=120)
-@given(value=JSON | st.fixed_dictionaries({}, optional={name: JSON for name in ("log_id", "items", "queued_steering", "schema_version")}))  # fmt: skip
+@given(value=JSON | st.fixed_dictionaries({}, optional=EXCHANGE))
 def test_any_json_is_an_exchange_or_a_typed_refusal(value: Any) -> None:
     try:
         ExchangeLog.from_dict(value)
@@ -156,7 +162,9 @@ def test_marks_are_never_letters_or_spaces() -> None:
             assert not unicodedata.combining(parts[0]) or ord(letter) in record._TWO_MARKS
 
 
-MARKS = st.text(st.sampled_from("a\u0301\u0323\u0f71\u0f72\u0f73\u0344\u0345\u05b0\u3099\u200d\u20ddé각か"), max_size=300)
+MARKS = st.text(
+    st.sampled_from("a\u0301\u0323\u0f71\u0f72\u0f73\u0344\u0345\u05b0\u3099\u200d\u20ddé각か"), max_size=300
+)
 
 
 @settings(max_examples=60)
