@@ -21,6 +21,7 @@ import apsw
 from qiju.errors import QijuError
 from qiju.keeping.compact import INDEXES
 from qiju.record import fold
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.db import Database
@@ -63,10 +64,10 @@ def remains_in_file(db: Database, sought: Sought) -> list[str]:
     with db.read() as connection:
         connection.execute("SELECT count(*) FROM setting").fetchall()  # holds the snapshot, and the file with it
         found = _unexplained(connection, sought, _hits(_live_chunks(db.path), sought))
-        left = [f"{found} places in {db.path.name}"] if found else []
+        left = [f"{counted(found, 'place')} in {db.path.name}"] if found else []
         wal = db.path.with_name(db.path.name + "-wal")
         if wal.exists() and (more := _unexplained(connection, sought, _hits(_file_chunks(wal), sought))):
-            left.append(f"{more} places in {wal.name}")
+            left.append(f"{counted(more, 'place')} in {wal.name}")
     return left
 
 
@@ -80,6 +81,13 @@ def _unexplained(connection: apsw.Connection, sought: Sought, hits: Iterator[tup
         if not any(_agree(around, at, live, place, size) for live, place in known[needle]):
             left += 1
     return left
+
+
+def index_holds(db: Database, sought: Sought) -> int:
+    """How many blocks of the word index hold the bytes of the text sought, in old segments, too."""
+    sql = "SELECT count(*) FROM record_fts_data WHERE instr(block, ?)"
+    with db.read():
+        return sum(int(db.value(sql, (needle,))) for needle in sought.needles)
 
 
 def _live_places(connection: apsw.Connection, needle: bytes) -> list[tuple[bytes, int]]:
