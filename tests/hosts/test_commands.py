@@ -280,13 +280,16 @@ def test_a_purge_without_backup_removes_the_old_ones_too(shell: Shell) -> None:
     assert not list(shell.home.iterdir())
 
 
-def test_a_purge_removes_a_linked_archive_but_not_what_it_points_to(shell: Shell, tmp_path: Path) -> None:
+def test_a_purge_refuses_a_linked_archive_and_touches_nothing_behind_it(shell: Shell, tmp_path: Path) -> None:
+    """Links inside the home are not followed, by a purge least of all."""
     shell("init", "--host", "claude")
     (tmp_path / "big disk").mkdir()
     (tmp_path / "big disk" / "other").write_bytes(b"x")
     (shell.home / "archive").symlink_to(tmp_path / "big disk")
-    shell("uninstall", "--purge-data", "--no-backup", "--yes", "--no-scan-projects")
-    assert not (shell.home / "archive").is_symlink()
+    done = shell("uninstall", "--purge-data", "--no-backup", "--yes", "--no-scan-projects")
+    assert done.code == 4
+    assert "symbolic link" in done.err
+    assert (shell.home / "qiju.db").exists()
     assert (tmp_path / "big disk" / "other").exists()
 
 
