@@ -63,7 +63,9 @@ def slugify(name: str) -> str:
     suffix = "-" + sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARACTERS]
     parts: list[str] = []
     for character in key:
-        if _may_stay(character) and (parts or unicodedata.category(character)[0] != "M"):
+        # Nothing that may not stand first: what is stripped later would leave a mark behind it in its place.
+        first = not parts and (character in "-." or unicodedata.category(character)[0] == "M")
+        if _may_stay(character) and not first:
             parts.append(character)
         elif parts and parts[-1] != "-":
             parts.append("-")

@@ -94,3 +94,10 @@ def test_distinct_slug_counts_up_and_stays_within_the_limit() -> None:
     assert second != longest
     assert second.endswith("-2")
     assert len(second.encode()) <= MAX_BYTES
+
+
+@pytest.mark.parametrize("name", [".\u0650\ufffd", "-\u0301a/", "..\u0301", "-.\u0301-", "\u0301.\u0301x?"])
+def test_a_mark_never_comes_to_stand_first(name: str) -> None:
+    slug = slugify(name)
+    assert slugify(slug) == slug
+    assert slug[0].isalnum()
