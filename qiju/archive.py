@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from qiju import jsontext
 from qiju.errors import InvalidJson, InvalidRecord, StorageFailed, StoreDamaged
 from qiju.record import Record
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -397,7 +398,7 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
                     yield found
                 if left:
                     # pyarrow takes a damaged page header for the end of the data and says nothing.
-                    raise StoreDamaged(f"{path}: {left} rows of row group {group} are missing")
+                    raise StoreDamaged(f"{path}: row group {group} lacks {counted(left, 'row')}")
     except (OSError, pa.ArrowException) as error:
         raise StoreDamaged(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
 

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "qiju"
 # From the bottom up. A module may import modules of its own row's layers and of those above it in this list.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("qiju", "errors"),
-    ("values",),
+    ("values", "wording"),
     ("jsontext", "files", "cursor"),
     ("place", "record"),
     ("rows", "storekey", "spool", "projects", "hosts", "skills", "redaction", "staging", "query", "render", "legacy"),

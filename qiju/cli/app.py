@@ -110,12 +110,16 @@ def run_typer(words: list[str]) -> int:
 
 def _usage(error: exceptions.ClickException) -> UsageError:
     hint = ""
+    message = " ".join(error.format_message().split())  # Click puts each choice of a missing option on a line
     if isinstance(error, exceptions.UsageError) and error.ctx is not None:
         hint = f"'{error.ctx.command_path} --help' lists what it takes"
+        takes_words = any("--query" in parameter.opts for parameter in error.ctx.command.params)
+        if takes_words and message.startswith("Got unexpected extra argument"):
+            hint = f"words to look for are passed with --query 'WORDS'; {hint}"
         if isinstance(error, exceptions.NoSuchOption) and (error.possibilities or error.option_name):
             near = f"did you mean {', '.join(error.possibilities)}? " if error.possibilities else ""
             hint = f"{near}text that begins with '-' is passed as --query='{error.option_name}'; {hint}"
-    return UsageError(error.format_message(), hint=hint)
+    return UsageError(message, hint=hint)
 
 
 def _root(

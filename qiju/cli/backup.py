@@ -9,6 +9,7 @@ from qiju.cli.context import Context
 from qiju.cli.options import Argument, Command, Option
 from qiju.errors import UsageError
 from qiju.jsontext import JsonValue
+from qiju.wording import counted
 
 
 def run(
@@ -38,7 +39,7 @@ def run(
             "removed": rotated,
         }
         print(render.json_text(report))
-    context.note(f"{made.manifest.records} records, checked")
+    context.note(f"{counted(made.manifest.records, 'record')}, checked")
     if made.key is None:
         context.note("the store key is not in it; --with-key writes it to a file beside the backup")
     for gone in made.rotated:
@@ -55,7 +56,7 @@ def _list(context: Context, json: bool) -> int:
         print(render.json_text(rows))
         return 0
     for kept in found:
-        records = "" if kept.manifest is None else f"  {kept.manifest.records} records"
+        records = "" if kept.manifest is None else f"  {counted(kept.manifest.records, 'record')}"
         key = "  with key" if kept.has_key else ""
         print(render.one_line(f"{kept.path.name}  {kept.kind}  {kept.size} bytes{records}{key}"))
     return 0

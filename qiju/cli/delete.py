@@ -7,6 +7,7 @@ import sys
 from qiju.cli.context import Context, inert
 from qiju.cli.options import Argument, Command, Option
 from qiju.errors import UsageError
+from qiju.wording import counted
 
 
 def run(
@@ -42,7 +43,7 @@ def run(
                 report = deletion.delete(store, found, clean_reason(store, reason), audit.actor(context.env), step)
             if finishing:
                 report.warnings.append(
-                    f"an earlier deletion of {len(finishing)} records was not proven; it is now done"
+                    f"an earlier deletion of {counted(len(finishing), 'record')} was not proven; it is now done"
                 )
         warnings = [*store.warnings, *report.warnings]
     for warning in warnings:

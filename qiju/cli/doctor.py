@@ -7,6 +7,7 @@ from qiju.cli.context import Context
 from qiju.cli.options import Command, Option
 from qiju.errors import QijuError, UsageError, VerificationFailed
 from qiju.jsontext import JsonValue
+from qiju.wording import counted
 
 
 def run(context: Context, *, fix: bool, dry_run: bool, json: bool) -> int:
@@ -64,9 +65,9 @@ def _fix(context: Context, dry_run: bool, json: bool) -> int:
     elif plan:
         if done.backup is not None:
             print(render.one_line(f"kept  the store as it was: {done.backup}"))
-        print(f"done  {len(plan)} {'repair' if len(plan) == 1 else 'repairs'}")
+        print(f"done  {counted(len(plan), 'repair')}")
         if done.backup is not None:
-            print(f"proof {done.before} records could be read before, {done.after} after; none is missing")
+            print(f"proof {counted(done.before, 'record')} could be read before, {done.after} after; none is missing")
         for left in done.left:
             print(render.one_line(f"left  {left}"))
     for note in done.notes:

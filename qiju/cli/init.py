@@ -9,9 +9,10 @@ import typer
 
 from qiju import hosts, skills
 from qiju.cli.context import Context, current
-from qiju.cli.setting_up import change_line, check_path, count, finish, open_database, user_level, worktree_here
+from qiju.cli.setting_up import change_line, check_path, finish, open_database, user_level, worktree_here
 from qiju.errors import UsageError
 from qiju.install import run
+from qiju.wording import counted
 
 PLACES = ("local", "global")
 
@@ -93,7 +94,7 @@ def _text(
     verb = "would be written" if dry_run else "written"
     lines += [
         "",
-        f"Summary: {count(len(names), 'host')} wired ({', '.join(names)}), {count(len(changed), 'file')} {verb}",
+        f"Summary: {counted(len(names), 'host')} wired ({', '.join(names)}), {counted(len(changed), 'file')} {verb}",
     ]
     if not dry_run:
         lines += [f"Your agent now has the skills {', '.join(skills.NAMES)}: ask it to log this session."]

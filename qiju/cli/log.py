@@ -91,7 +91,8 @@ def _thin(fields: dict[str, JsonValue]) -> list[str]:
     """What makes a record hard to find or of little use later."""
     text = f"{fields.get('title', '')}{fields.get('body_md', '')}".strip()
     if not text:
-        return ["the record has neither a title nor a body; it will be hard to find"]
+        meant = "; its text stands under body, which is kept, but search looks into body_md" if "body" in fields else ""
+        return [f"the record has neither a title nor a body (body_md); it will be hard to find{meant}"]
     if not str(fields.get("title", "")).strip():
         return ["the record has no title; lists will show it as an empty line"]
     if not str(fields.get("body_md", "")).strip() and len(text) < _FEW_CHARACTERS:

@@ -11,6 +11,7 @@ from qiju.cli.context import Context, home_of
 from qiju.cli.options import Command, Option
 from qiju.errors import NoProject, UsageError
 from qiju.jsontext import JsonValue
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.keeping.merge import Plan
@@ -80,7 +81,8 @@ def _take_over(context: Context, store: Store, origin: Origin, dry_run: bool) ->
         if not one["reachable"]:
             context.note(f"{one['path']} is registered but not there; its short tier was not read")
     if report.replaced:
-        context.note(f"{len(report.replaced)} copies that an old redaction had missed were left out")
+        copies = counted(len(report.replaced), "copy", "copies")
+        context.note(f"left out, since an old redaction had missed them: {copies}")
     return report.to_json()
 
 
@@ -109,7 +111,7 @@ def _say(context: Context, plan: Plan, warnings: list[str], number: int) -> None
         context.note(f"{plan.target} has a record {old} already; the one that came is kept as {new}")
     for warning in warnings:
         context.note(warning)
-    context.note(f"{plan.records} records moved; 'qiju projects undo {number}' takes it back")
+    context.note(f"{counted(plan.records, 'record')} moved; 'qiju projects undo {number}' takes it back")
 
 
 def _normalise(context: Context, store: Store, project: str | None, dry_run: bool) -> dict[str, JsonValue]:

@@ -6,6 +6,7 @@ from qiju import render
 from qiju.cli.context import Context, home_of
 from qiju.errors import NoProject
 
+_FIRST = ("qiju init", "set this project up for your agent")
 _NEXT = (
     ("qiju search --query WORDS", "find records (--scope all: everywhere)"),
     ("qiju show ID", "read one whole"),
@@ -34,14 +35,15 @@ def run(context: Context) -> int:
         for line in _newest(context, str(ts), str(identity), str(title)):
             print(line)
     print()
-    for words, what in _NEXT:
+    for words, what in _NEXT if ref is not None and ref.marker is not None else (_FIRST, *_NEXT):
         print(f"  {words:38} {what}")
     return 0
 
 
 def _newest(context: Context, ts: str, identity: str, title: str) -> list[str]:
     if not context.terminal:
-        return [f"  {render.cell(ts)[:10]}  {render.cell(identity)}  {render.cut(render.cell(title), 60)}"]
+        shown = render.cut(render.cell(title) or "(no title)", 60)
+        return [f"  {render.cell(ts)[:10]}  {render.cell(identity)}  {shown}"]
     from shutil import get_terminal_size
 
     from qiju.reading import moment, styled

@@ -36,7 +36,9 @@ def paths(context: Context) -> dict[str, JsonValue]:
 
 
 def path(
-    what: Annotated[What | None, typer.Argument(help="home, db, project or staging; without it, all.")] = None,
+    what: Annotated[
+        What | None, typer.Argument(metavar="[WHAT]", help="home, db, project or staging; without it, all.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="All of them as a JSON object.")] = False,
 ) -> None:
     """Print where the store, its database, this project's root and its drafts are."""

@@ -9,6 +9,7 @@ import typer
 from qiju import jsontext, render
 from qiju.cli.context import current
 from qiju.jsontext import JsonValue
+from qiju.wording import counted
 
 app = typer.Typer(invoke_without_command=True, help="List the projects of the store.", rich_markup_mode=None)
 
@@ -82,7 +83,7 @@ def merge(
             report["move"] = number
             for warning in warnings:
                 context.note(warning)
-            context.note(f"{plan.records} records moved; 'qiju projects undo {number}' takes it back")
+            context.note(f"{counted(plan.records, 'record')} moved; 'qiju projects undo {number}' takes it back")
     print(render.json_text(report))
 
 
@@ -101,7 +102,8 @@ def moves(
         return
     for move in listed:
         state = f", undone {move.undone_at}" if move.undone_at else ""
-        line = f"{move.retag_id}  {move.source} -> {move.target}  {move.records} records, {move.kind}, {move.at}{state}"
+        size = counted(move.records, "record")
+        line = f"{move.retag_id}  {move.source} -> {move.target}  {size}, {move.kind}, {move.at}{state}"
         print(render.one_line(line))
 
 

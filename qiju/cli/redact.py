@@ -46,6 +46,8 @@ def run(
     secret = checked(literal, PLACEHOLDER if placeholder is None else placeholder, force=force)
     try:
         return _redact(context, secret, reason, project, dry_run=dry_run)
+    except BrokenPipeError:
+        raise  # who reads the answer has gone: no failure of the redaction
     except OSError as error:
         _again(secret, StorageFailed(f"{error.filename or 'a file'}: {error.strerror or error}"))
     except QijuError as error:

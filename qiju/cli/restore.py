@@ -8,6 +8,7 @@ from qiju import render
 from qiju.cli.context import Context
 from qiju.cli.options import Argument, Command, Option
 from qiju.errors import UsageError
+from qiju.wording import counted
 
 
 def run(context: Context, *, path: tuple[str, ...], dry_run: bool, json: bool) -> int:
@@ -21,7 +22,7 @@ def run(context: Context, *, path: tuple[str, ...], dry_run: bool, json: bool) -
         print(render.json_text(done.to_json()))
     else:
         would = "would be " if dry_run else ""
-        print(f"{done.records} records {would}restored from {render.one_line(str(done.source))}")
+        print(f"{counted(done.records, 'record')} {would}restored from {render.one_line(str(done.source))}")
         if done.redacted_again:
             print(f"{done.redacted_again} of them were redacted again")
         if done.replaced is not None:

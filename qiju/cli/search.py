@@ -18,6 +18,7 @@ from qiju.search import engine, pages
 from qiju.search.engine import Hit
 from qiju.store import Store
 from qiju.values import NamedTuple
+from qiju.wording import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def _shape(given: Given, query: Query) -> _Shape:
         elif query.match == "phrase":
             finder = snippet.Terms([fold(query.text.strip())])
         else:
-            finder = snippet.Terms(_words(query))
+            finder = snippet.Terms(_words(query), beginnings=query.sort == BY_RELEVANCE)
     return _Shape(given.view, fields, given.snippet, finder, query)
 
 
@@ -302,7 +303,7 @@ class _Printer:
         if self.form not in ("json", "jsonl"):
             self.listed(rows, None)
             if page.found.total is not None:
-                self.context.note(f"{page.found.total} records in all")
+                self.context.note(f"{counted(page.found.total, 'record')} in all")
             if page.next_cursor is not None:
                 self.context.note(f"more: the same command with --cursor {page.next_cursor}")
             return
@@ -354,10 +355,11 @@ class _Printer:
 def _say_what_is_left(context: Context, given: Given, found: engine.Found, printed: int) -> None:
     """One line on standard error when the list was cut, and how to go on."""
     left = len(found.hits) - printed
-    if left:
+    if left and given.max_tokens is not None:
         more = " and more matched beyond --limit" if found.next is not None else ""
         first = "" if printed else "; the first alone is larger: raise --max-tokens, or name fewer --fields"
-        context.note(f"{left} records left out to stay within {given.max_tokens} tokens{more}{first}")
+        bound = counted(given.max_tokens, "token")
+        context.note(f"{counted(left, 'record')} left out to stay within {bound}{more}{first}")
     elif found.next is not None:
         context.note(f"--limit {given.limit} cut the list; add --page to have a cursor for the rest, or raise it")
     if found.capped and found.next is None:

@@ -78,11 +78,6 @@ def inert_lines(text: str) -> str:
     return "\n".join(inert(line) for line in text.split("\n"))
 
 
-def count(number: int, thing: str) -> str:
-    """`1 host`, `2 hosts`."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
 def change_line(change: dict[str, Any]) -> str:
     """One line for a planned or made change."""
     kept = f" (your version: {change['backup']})" if change.get("backup") else ""

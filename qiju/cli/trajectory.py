@@ -21,6 +21,7 @@ from qiju.cli.context import Context, current
 from qiju.errors import NotFound, UsageError, VerificationFailed
 from qiju.trajectory.importing import HistoryReader, open_journal, open_run_folder, read_export, reimport_into
 from qiju.trajectory.types import PrivacyView, RecordKind, TrajectoryCursor, TrajectoryQuery
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.jsontext import JsonValue
@@ -95,8 +96,8 @@ def sessions(
         return
     for listed in rows:
         assert isinstance(listed, dict)
-        name = render.one_line(str(listed["session_id"]))
-        print(f"{name}\t{listed['records']} records\t{listed['first_sequence']}-{listed['last_sequence']}")
+        name, records = render.one_line(str(listed["session_id"])), int(str(listed["records"]))
+        print(f"{name}\t{counted(records, 'record')}\t{listed['first_sequence']}-{listed['last_sequence']}")
 
 
 @app.command("page")
@@ -213,7 +214,7 @@ def verify(
     if json:
         print(render.json_text(result.to_dict()))
     else:
-        print(f"{result.kind}: {result.records} records checked, {len(result.problems)} problems")
+        print(f"{result.kind}: {counted(result.records, 'record')} checked, {counted(len(result.problems), 'problem')}")
         for problem in result.problems:
             print(render.one_line(problem))
     if result.problems:

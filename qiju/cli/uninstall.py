@@ -10,7 +10,7 @@ import typer
 
 from qiju import hosts, place, storekey
 from qiju.cli.context import Context, current
-from qiju.cli.setting_up import check_path, count, finish, open_database, user_level, worktree_here
+from qiju.cli.setting_up import check_path, finish, open_database, user_level, worktree_here
 from qiju.cli.update import scan_roots
 from qiju.db import Database
 from qiju.errors import MarkerConflict, NotFound, UsageError
@@ -19,6 +19,7 @@ from qiju.install.skillfiles import Place
 from qiju.place.home import real_path
 from qiju.registry import Registry
 from qiju.store import Store
+from qiju.wording import counted
 
 
 def register(app: typer.Typer) -> None:
@@ -186,5 +187,5 @@ def _text(value: dict[str, Any]) -> str:
         lines += [f"  {path}" for path in gone["removed"]] or ["  there is no store"]
     done = sum(1 for each in actions if each["executed"]) if not value["dry_run"] else len(actions)
     verb = "would be removed or changed" if value["dry_run"] else "removed or changed"
-    lines += ["", f"Summary: {count(done, 'path')} {verb}, {len(value['preserved'])} preserved"]
+    lines += ["", f"Summary: {counted(done, 'path')} {verb}, {len(value['preserved'])} preserved"]
     return "\n".join(lines)

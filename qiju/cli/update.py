@@ -9,11 +9,12 @@ import typer
 
 from qiju import hosts
 from qiju.cli.context import Context, current
-from qiju.cli.setting_up import check_path, count, finish, open_database, user_level
+from qiju.cli.setting_up import check_path, finish, open_database, user_level
 from qiju.errors import UsageError
 from qiju.install import run, scan
 from qiju.install.skillfiles import Place
 from qiju.place import marker_path, working_directory
+from qiju.wording import counted
 
 
 def register(app: typer.Typer) -> None:
@@ -84,7 +85,7 @@ def _text(value: dict[str, Any]) -> str:
         lines += ["  Set up a project with: qiju init", "  Find projects on the disk with: qiju update --scan-projects"]
     counts = {status: sum(each["status"] == status for each in everything) for status in STATUSES}
     summary = ", ".join(f"{number} {status}" for status, number in counts.items() if number) or "nothing to do"
-    lines += ["", f"Summary: {count(len(value['projects']), 'project')}: {summary}"]
+    lines += ["", f"Summary: {counted(len(value['projects']), 'project')}: {summary}"]
     return "\n".join(lines + (["(dry run: nothing was written)"] if dry_run else []))
 
 

@@ -8,6 +8,7 @@ from qiju import render
 from qiju.cli.context import Context
 from qiju.cli.options import Command, Option
 from qiju.errors import StoreDamaged, VerificationFailed
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.keeping.verify import Report
@@ -33,7 +34,7 @@ def run(context: Context, *, quick: bool, json: bool) -> int:
     if not report.ok:
         found = len(report.faults) + sum(report.unlisted.values())
         raise VerificationFailed(
-            f"{found} {'fault' if found == 1 else 'faults'} found",
+            f"{counted(found, 'fault')} found",
             hint="'qiju doctor --fix' repairs what can be repaired, after a backup; 'qiju restore' goes back to one",
         )
     return 0
@@ -48,14 +49,20 @@ def _print(report: Report) -> None:
         print(render.one_line(f"notice  {finding.check}: {finding.where}: {finding.message}"))
     if len(report.notices) > 50:
         print(f"notice  {len(report.notices) - 50} more, see --json")
-    counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in report.counts.items())
+    counts = ", ".join(_counted(name, number) for name, number in report.counts.items())
     left_out = "" if not report.quick else "; search indexes and archive rows were left out (--quick)"
     print(f"{'sound' if report.ok else 'not sound'}: {counts}{left_out}")
 
 
+def _counted(name: str, number: int) -> str:
+    """A count by its name in the report: `archive_files` are things, `unsealed` is a quality."""
+    words = name.replace("_", " ")
+    return counted(number, words.removesuffix("s"), words)
+
+
 COMMAND = Command(
     "verify",
-    "Check every record, index and archive file; list what is wrong and exit 4.",
+    "Check every record, index and archive file; list what is wrong, and then exit with 4.",
     (
         Option("quick", ("--quick",), "Leave out the search indexes and the archive's rows.", bool, False),
         Option("json", ("--json",), "Print the whole report as JSON.", bool, False),

@@ -19,6 +19,7 @@ from qiju.errors import QijuError, StorageFailed
 from qiju.files import ABANDONED_AFTER, TEMPORARY_MARK, remove_tree, rename_over, sync_folder
 from qiju.place.root import MARKER_FOLDER
 from qiju.store import database_path
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.erasure.secret import Secret
@@ -262,7 +263,7 @@ def _cleaned(scope: Scope, path: Path, secret: Secret, report: Report) -> Path:
             sync_folder(path.parent)
             path = fresh
         if left := _places(path, secret):
-            report.problems.append(f"{path} still holds the value in {left} places")
+            report.problems.append(f"{path} still holds the value in {counted(left, 'place')}")
     except QijuError as error:
         report.problems.append(f"{path}: {error}")
     except OSError as error:

@@ -22,6 +22,7 @@ from qiju.errors import NothingToRedact, RedactionIncomplete, StoreBusy
 from qiju.jsontext import JsonValue
 from qiju.record import format_instant
 from qiju.registry import Registry
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.erasure.secret import Secret, Sought
@@ -181,12 +182,13 @@ def _look(
     outcome.cut, outcome.variants = found.cut, found.variants
     if found.cut:
         outcome.warnings.append(
-            f"in {found.cut} places the value is part of a longer word, whose rest stays readable: redact the longer "
-            "value, too"
+            f"in {counted(found.cut, 'place')} the value is part of a longer word, whose rest stays readable: "
+            "redact the longer value, too"
         )
     if found.variants:
         outcome.warnings.append(
-            f"{found.variants} places hold the value in another case or spelling; they stay as they are"
+            f"{counted(found.variants, 'place holds', 'places hold')} the value in another case or spelling, "
+            "which stays"
         )
     return found, looked, scope
 

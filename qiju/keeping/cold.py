@@ -23,6 +23,7 @@ from qiju import archive
 from qiju.errors import QijuError, Refused, StoreBusy
 from qiju.keeping import partitions, tiers
 from qiju.rows import COLUMNS, stored
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     import apsw
@@ -209,7 +210,7 @@ def _refuse_strangers(connection: apsw.Connection, folder: Path, manifest: parti
         strangers += known is None
     if strangers:
         raise Refused(
-            f"{path} holds {strangers} records that the store neither has nor has deleted",
+            f"{path} holds {counted(strangers, 'record')} that the store neither has nor has deleted",
             hint=f"take them over first: qiju import '{folder}'",
         )
 

@@ -23,6 +23,7 @@ from qiju.errors import NewerSchema, QijuError, StoreDamaged
 from qiju.jsontext import JsonValue
 from qiju.keeping import filesystem
 from qiju.store import Store, database_path
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.place.config import Config
@@ -210,23 +211,24 @@ def _inside(subject: Subject) -> Iterator[Finding]:
             for tier, number in store.db.connection.execute("SELECT tier, count(*) FROM record GROUP BY tier")
         }
         projects = int(store.db.value("SELECT count(*) FROM project"))
-        message = f"{report.counts.get('records', 0)} records in {projects} projects, {size // 1024} KiB"
+        records = report.counts.get("records", 0)
+        message = f"{counted(records, 'record')} in {counted(projects, 'project')}, {size // 1024} KiB"
         yield Finding("store", OK, message, facts={"bytes": size, "projects": projects, "tiers": tiers})
         for fault in report.faults[:20]:
             hint = "'qiju verify' lists everything; 'qiju doctor --fix' repairs what can be repaired"
             yield Finding(fault.check, FAIL, f"{fault.where}: {fault.message}", hint)
         more = len(report.faults) - 20 + sum(report.unlisted.values())
         if more > 0:
-            yield Finding("store", FAIL, f"{more} more faults", "'qiju verify' lists everything")
+            yield Finding("store", FAIL, counted(more, "more fault"), "'qiju verify' lists everything")
         if unsealed := report.counts.get("unsealed", 0):
-            message = f"{unsealed} records were written by hand and are neither redacted nor sealed"
+            message = "written by hand, neither redacted nor sealed: " + counted(unsealed, "record")
             yield Finding("unsealed", WARN, message, "qiju redact --rescan", {"records": unsealed})
         pending = int(store.db.value("SELECT count(*) FROM redaction_pending"))
         if pending:
-            message = f"{pending} redactions were begun and are not proven"
+            message = "begun and not proven: " + counted(pending, "redaction")
             yield Finding("redaction", FAIL, message, "run the same 'qiju redact' again", {"pending": pending})
         if waiting := report.counts.get("spooled", 0):
-            message = f"{waiting} records wait for the next write"
+            message = f"{counted(waiting, 'record waits', 'records wait')} for the next write"
             yield Finding("spool", WARN, message, "'qiju doctor --fix' stores them")
         for notice in report.notices:
             if notice.check == "archive":

@@ -28,6 +28,7 @@ from qiju.keeping.tiers import PAUSE
 from qiju.place.slug import slugify
 from qiju.projects import Home, Project, ensure
 from qiju.redaction import RedactionFailed
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.store import Bulk, Store
@@ -218,6 +219,8 @@ def admit(store: Store, value: JsonValue) -> Admitted:
     fields = records.check(value)
     missing = [name for name in REQUIRED if not fields.get(name)]
     if missing:
+        if "exporter_id" in fields:
+            raise InvalidRecord("a trajectory document, not a record: use 'qiju trajectory reimport'")
         raise InvalidRecord(f"the record has no {', '.join(missing)}")
     return _settled(store.admit(fields, session_id="", session_source="id"))
 
@@ -369,7 +372,7 @@ def refusal(reports: list[Report], options: Options) -> QijuError | None:
         return unreadable[0]
     bad = sum(report.count("conflicting") + report.count("invalid") for report in unclean)
     names = ", ".join(report.path for report in unclean[:3]) + (", ..." if len(unclean) > 3 else "")
-    pieces = f"{bad} conflicting or invalid {'piece' if bad == 1 else 'pieces'}"
+    pieces = counted(bad, "conflicting or invalid piece")
     if options.dry_run:
         return Refused(f"{names}: {pieces} (nothing was written: a dry run)", hint="the report names the lines")
     if options.keep_going:

@@ -24,6 +24,7 @@ from qiju.keeping.collate import marked_id
 from qiju.place.marker import read_marker, write_marker
 from qiju.place.slug import slugify
 from qiju.projects import Home, ensure
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     import apsw
@@ -84,7 +85,7 @@ def plan(store: Store, source: str, target: str, *, kind: str = "merge") -> Plan
     unsealed = int(store.db.value("SELECT count(*) FROM record WHERE project = ? AND digest = ''", (source,)))
     if unsealed:
         raise Refused(
-            f"{unsealed} records of {source} were written by hand and are not sealed",
+            f"{counted(unsealed, 'record was', 'records were')} written by hand into {source} and never sealed",
             hint="run 'qiju redact --rescan' first",
         )
     taken = connection.execute(

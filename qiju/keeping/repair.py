@@ -24,6 +24,7 @@ from qiju.keeping.restore import put_in_place, set_aside
 from qiju.keeping.rowscan import scan
 from qiju.keeping.verify import Report, verify_database
 from qiju.store import Store, commitment_term, database_path
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.place.config import Config
@@ -87,7 +88,7 @@ def plan(home: Path, config: Config | None = None) -> list[Repair]:
     from qiju import spool
 
     if waiting := spool.pending(home):
-        repairs.append(Repair("spool", f"store {len(waiting)} records that wait in the spool", True))
+        repairs.append(Repair("spool", f"store what waits in the spool: {counted(len(waiting), 'record')}", True))
     return repairs
 
 
@@ -149,7 +150,7 @@ def apply(home: Path, repairs: list[Repair], config: Config | None = None) -> Do
     missing = sorted(f"{project}/{identity}" for project, identity in before if (project, identity) not in after)
     if missing:
         raise VerificationFailed(
-            f"{len(missing)} records went missing in the repair, {missing[0]} among them",
+            f"went missing in the repair: {counted(len(missing), 'record')}, {missing[0]} among them",
             hint=f"the store as it was is kept: qiju restore {backup}",
         )
     return Done(tuple(repairs), backup, salvaged, len(before), len(after), tuple(_left(home, config)), tuple(notes))
@@ -191,7 +192,7 @@ def _salvage(home: Path, live: Path, notes: list[str]) -> JsonValue:
         shutil.rmtree(work, ignore_errors=True)
     if done.lost_records:
         notes.append(
-            f"{len(done.lost_records)} records could not be read; a backup or the archive may hold them"
+            f"not readable: {counted(len(done.lost_records), 'record')}; a backup or the archive may hold them"
             " ('qiju import' takes both)"
         )
     return done.to_json()

@@ -32,6 +32,7 @@ from qiju.jsontext import JsonValue
 from qiju.keeping import backup as backups
 from qiju.keeping.reapply import redact_again
 from qiju.store import Store, database_path
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.place.config import Config
@@ -186,9 +187,10 @@ def _replace(home: Path, source: Path, copy: Path, config: Config | None, *, dry
             target.connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)")
         notes.extend(new.warnings)
     if left_behind:
-        notes.append(f"{left_behind} records are newer than the backup; 'qiju import {replaced}' brings them back")
+        newer = counted(left_behind, "record is newer", "records are newer")
+        notes.append(f"{newer} than the backup; 'qiju import {replaced}' brings back what is missing")
     if returned:
-        notes.append(f"{returned} records that had been deleted since the backup are back")
+        notes.append(f"{counted(returned, 'record')} deleted since the backup came back")
     if any((home / "archive").glob("project=*")):
         notes.append("run 'qiju maintain' to bring the archive's files in line")
     return Restored(source, records, replaced, left_behind, returned, redacted, tuple(notes), False)

@@ -67,6 +67,8 @@ def recognise(path: str) -> Source:
         return Source(path, "parquet", size)
     if head == _SQLITE_HEADER:
         return Source(path, "sqlite", size)
+    if head.startswith(b"# "):  # no JSON begins so; each of its lines would be called a torn record
+        raise Refused(f"{path} is Markdown, which is for reading only", hint="export again with --format jsonl")
     return Source(path, "json", size)
 
 

@@ -30,6 +30,7 @@ from qiju.jsontext import JsonValue
 from qiju.keeping.rowscan import scan
 from qiju.record import folded, parse_ts, valid_id
 from qiju.store import commitment_term
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.db import Database
@@ -388,5 +389,6 @@ def _spool(store: Store, report: Report) -> None:
         if entry is not None and entry.value is None:
             report.fault("spool", str(path), "a record that was kept for later cannot be read")
     if waiting:
-        report.notice("spool", str(spool.folder(store.home)), f"{len(waiting)} records wait for the next write")
+        waits = counted(len(waiting), "record waits", "records wait")
+        report.notice("spool", str(spool.folder(store.home)), f"{waits} for the next write")
     report.counts["spooled"] = len(waiting)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from qiju import archive
 from qiju.errors import QijuError
 from qiju.keeping import partitions
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.keeping.verify import Report
@@ -65,4 +66,5 @@ def _compare(store: Store, report: Report, file: Path) -> None:
         report.fault("archive", str(file), str(error))
         return
     if stale:
-        report.notice("archive", str(file), f"{stale} rows have changed since; the next maintain rewrites it")
+        changed = counted(stale, "row has changed", "rows have changed")
+        report.notice("archive", str(file), f"{changed} since; the next maintain rewrites it")

@@ -236,7 +236,7 @@ def _finder(asked: Query) -> snippet.Terms | snippet.Pattern | None:
     if asked.sort == BY_RELEVANCE:
         from qiju.search.ranking import shown_words
 
-        return snippet.Terms(shown_words(asked.text))
+        return snippet.Terms(shown_words(asked.text), beginnings=True)
     return snippet.Terms(query.terms(asked.text))
 
 

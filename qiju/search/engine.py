@@ -16,6 +16,7 @@ from qiju.query import BY_RELEVANCE, Query, checked
 from qiju.search import matching, paths, plan
 from qiju.search.matching import Row, Verify
 from qiju.values import NamedTuple
+from qiju.wording import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ class _Search:
             else:
                 return
             course = course._replace(after=course.key(row))
-            chosen = plan.Plan("set", chosen.needle, f"the walk was given up after {walked} rows")
+            chosen = plan.Plan("set", chosen.needle, f"the walk was given up after {counted(walked, 'row')}")
 
     def verify(self, match: str) -> Verify:
         if self.query.blank:

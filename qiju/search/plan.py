@@ -16,6 +16,7 @@ from qiju.search import trigrams
 from qiju.search.paths import TIME, Course, Needle, commit_bounds
 from qiju.search.trigrams import match_text
 from qiju.values import NamedTuple
+from qiju.wording import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def choose(connection: apsw.Connection, course: Course, needle: Needle, need: in
     if filters.session:
         rows = _count(connection, *_session_rows(filters.session), SESSION_ROWS)
         if rows <= SESSION_ROWS:
-            return Plan("session", needle, f"the session has {rows} rows")
+            return Plan("session", needle, f"the session has {counted(rows, 'row')}")
     if course.order != TIME:
         if not needle.indexed:
             return Plan("scan", needle, f"order by {course.order[0]}, nothing to ask the index for")
@@ -122,7 +123,7 @@ def choose(connection: apsw.Connection, course: Course, needle: Needle, need: in
         return Plan(walk, needle, "nothing to ask the index for")
     known, density = _density(connection, course, needle)
     if known is not None and course.after is None and filters.since is None and filters.until is None:
-        return Plan("set", needle._replace(known=known), f"{len(known)} candidates")
+        return Plan("set", needle._replace(known=known), counted(len(known), "candidate"))
     return _cheapest(connection, course, needle, need, walk, walked_rows, density)
 
 

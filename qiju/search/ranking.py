@@ -77,7 +77,7 @@ def run(
 
 
 def shown_words(text: str) -> list[str]:
-    """What a snippet marks for a ranked hit: the written words, cut to where their endings begin."""
+    """What a snippet looks for in a ranked hit: the written words, cut to where their endings begin."""
     return [word if len(word) < 6 else word[: max(5, len(word) - 3)] for word in map(fold, content(text))]
 
 

@@ -18,6 +18,7 @@ WIDTH = 160  # characters of a passage, marks and ellipses not counted
 OPEN, CLOSE, GAP = "«", "»", "…"
 LONGEST = 200_000  # characters of a field that are looked at
 MOST_MATCHES = 400  # of one field
+_FIRST_CJK = "\u2e80"  # scripts from here on are written without spaces between words
 _ORDER = ("body_md", "next_steps", "search_terms", "tags", "agent", "model", "model_effort", "title")
 
 
@@ -28,10 +29,11 @@ class _Match(NamedTuple):
 
 
 class Terms:
-    """Finds literal terms (folded) in written text."""
+    """Finds literal terms (folded) in written text. With `beginnings` a match goes on to the end of its word."""
 
-    def __init__(self, terms: Sequence[str]) -> None:
+    def __init__(self, terms: Sequence[str], *, beginnings: bool = False) -> None:
         self.terms = [term for term in terms if term]
+        self.end = _word_end if beginnings else _whole
 
     def matches(self, text: str) -> list[_Match]:
         folded, places = _folded(text)
@@ -42,7 +44,7 @@ class Terms:
                 end = at + len(term)
                 found.append(_Match(places[at], places[end - 1] + 1, number) if places else _Match(at, end, number))
                 at = folded.find(term, end)
-        return [match._replace(end=_whole(text, match.end)) for match in sorted(found)]
+        return [match._replace(end=self.end(text, match.end)) for match in sorted(found)]
 
 
 class Pattern:
@@ -116,6 +118,13 @@ def _whole(text: str, end: int) -> int:
     while end < len(text) and (combining(text[end]) or text[end] in "\u200d\ufe0f"):
         end += 1
     return end
+
+
+def _word_end(text: str, end: int) -> int:
+    """The end of the word that `end` lies in or behind; Chinese and Japanese have none, so there it stays."""
+    while end < len(text) and text[end].isalnum() and text[end] < _FIRST_CJK:
+        end += 1
+    return _whole(text, end)
 
 
 def _folded(text: str) -> tuple[str, list[int]]:

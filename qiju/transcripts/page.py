@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from qiju.trajectory.types import RecordKind
 from qiju.transcripts.terminal import aside, record_title
 from qiju.transcripts.words import UNSAFE, argument_lines, content_text, exit_code, inert, mark
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.jsontext import JsonValue
@@ -199,7 +200,7 @@ def _folded(head: str, said: str, *, open_lines: int) -> str:
     first = "\n".join(lines[:open_lines])
     shown = _say(first) if open_lines else ""
     rest = "\n".join(lines[open_lines:])
-    label = f"{len(lines) - open_lines} lines more" if open_lines else head
+    label = f"{counted(len(lines) - open_lines, 'line')} more" if open_lines else head
     title = f'<div class="who">{text(head)}</div>' if open_lines else ""
     return f"{title}{shown}<details><summary>{text(label)}</summary>{_say(rest)}</details>"
 

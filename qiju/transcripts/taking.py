@@ -21,6 +21,7 @@ from qiju.transcripts.codex import FRAMES, ITEMS, read_codex
 from qiju.transcripts.lines import read_lines
 from qiju.transcripts.report import ImportReport
 from qiju.transcripts.source import Identify, text_of
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,7 +169,7 @@ def _files(path: Path, kind: str, report: ImportReport) -> list[Path]:
         else:
             found.append(file)
     if passed:
-        report.notes.append(f"not read, no transcripts by their names: {passed} files")
+        report.notes.append(f"not read, no transcripts by their names: {counted(passed, 'file')}")
     if not found:
         raise NotFound(f"the folder {path} holds no {suffix} transcripts of {kind}")
     return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from qiju.trajectory.types import RecordKind
 from qiju.transcripts.words import argument_lines, content_text, exit_code, inert
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.jsontext import JsonValue
@@ -141,4 +142,4 @@ def _block(text: str, style: str, lines: int, *, indent: str = "  ") -> Lines:
         cut = f"{line[:WIDEST]} ... ({over} characters more)" if over > 0 else line
         yield style, f"{indent}{cut}".rstrip()
     if len(kept) < len(found):
-        yield "quiet", f"{indent}... ({len(found) - len(kept)} lines more)"
+        yield "quiet", f"{indent}... ({counted(len(found) - len(kept), 'line')} more)"

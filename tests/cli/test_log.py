@@ -221,3 +221,16 @@ def test_eight_processes_log_at_once(place: Place) -> None:
         runs.append(place.start(*BASE, "--body", str(body)))
     assert [run.wait(60) for run in runs] == [0] * 8
     assert sorted(str(row["id"]) for row in everything(place)) == [f"{SESSION}:{n}" for n in range(1, 10)]
+
+
+def test_a_missing_option_is_told_in_one_line(place: Place) -> None:
+    """The choices came with escaped line breaks between them."""
+    done = place.run("log", given="{}")
+    assert done.code == 2
+    assert done.err.splitlines()[0].endswith("Missing option '--source'. Choose from: manual, agent")
+
+
+def test_a_text_under_the_wrong_key_is_told(place: Place) -> None:
+    done = place.run(*BASE, given='{"body": "what was decided"}')
+    assert done.code == 0
+    assert "stands under body" in done.err

@@ -202,3 +202,9 @@ def test_an_empty_store_and_an_unknown_project_hold_nothing(place: Place) -> Non
     assert place.ok("search", "--project", "nobody").json() == []
     assert place.ok("search", "--page", "--scope", "all").json()["records"] == []
     assert not place.home.exists()
+
+
+def test_words_without_their_option_are_answered_with_it(place: Place) -> None:
+    done = place.run("search", "deadlock")
+    assert done.code == 2
+    assert "--query 'WORDS'" in done.err

@@ -327,3 +327,17 @@ def test_the_time_of_the_row_transaction_is_what_others_wait(place: Any) -> None
     holder.execute("ROLLBACK")
     holder.close()
     assert running.wait(timeout=60) == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a closed pipe is another error there")
+def test_a_reader_that_goes_away_is_no_failure(place: Any) -> None:
+    """`qiju redact ... --dry-run | head` said that a file had a broken pipe."""
+    place.log(body_md="a planted value", project="")
+    call = place.command("redact", "--value-stdin", "--reason", "r", "--dry-run")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as gone:
+        done = subprocess.run(
+            call, cwd=place.project, env=place.env, input=b"planted", stdout=gone, stderr=subprocess.PIPE
+        )
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -75,7 +75,7 @@ def test_a_healthy_store_has_no_failed_check_and_nothing_changes(home: Path) -> 
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file() and path.suffix != ".db-shm"}
     found = look(home)
     assert [f for f in found if f.status == "fail"] == []
-    assert said(found, "store") == [f"20 records in 1 projects, {database_path(home).stat().st_size // 1024} KiB"]
+    assert said(found, "store") == [f"20 records in 1 project, {database_path(home).stat().st_size // 1024} KiB"]
     assert {path: path.read_bytes() for path in before} == before
     assert repair.plan(home) == []
 

@@ -381,3 +381,17 @@ def test_a_named_pipe_is_read_once_and_whole(store: Store, tmp_path: Path) -> No
     writer.start()
     assert counts(take(store, pipe)) == (3, 0, 0, 0, 3)
     writer.join()
+
+
+def test_what_an_export_wrote_for_reading_is_refused_as_a_whole(store: Store, tmp_path: Path) -> None:
+    """A Markdown export was answered with one torn record a line."""
+    path = tmp_path / "out.md"
+    path.write_text("# A title\n\n- id: s:1\n", encoding="utf-8")
+    report = take(store, path, keep_going=True)
+    assert isinstance(report.error, Refused)
+    assert (report.read, report.stored) == (0, 0)
+
+
+def test_a_trajectory_document_is_sent_to_its_own_import(store: Store, tmp_path: Path) -> None:
+    report = take(store, file_of(tmp_path, {"exporter_id": "qiju.trajectory/canonical-json", "records": []}))
+    assert "qiju trajectory reimport" in report.problems[0]["reason"]

@@ -226,7 +226,7 @@ def test_rows_that_the_store_does_not_know_are_never_thrown_away(store: Store, t
         connection.execute("DELETE FROM tombstone")
     report = maintain.maintain(store, LIMITS, [], maintain.Task(now=NOW), lambda _: None)
     assert len(report.failed) == 1
-    assert "holds 1 records that the store neither has nor has deleted" in report.failed[0]
+    assert "holds 1 record that the store neither has nor has deleted" in report.failed[0]
     assert in_archive(store) == {"s:1", "s:2"}
 
 

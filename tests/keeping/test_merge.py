@@ -145,7 +145,7 @@ def test_rows_written_by_hand_stop_the_move(store: Store) -> None:
     log(store, "a", "s:1", "x")
     with store.db.write() as connection:
         connection.execute("INSERT INTO record (id, ts, project, title) VALUES ('s:2', '2026-01-01', 'a', 'by hand')")
-    with pytest.raises(Refused, match="1 records of a were written by hand"):
+    with pytest.raises(Refused, match="1 record was written by hand into a"):
         merge.plan(store, "a", "b")
 
 

@@ -263,7 +263,7 @@ def test_archive_rows_that_changed_since_are_stale_and_lost_ones_a_fault(home: P
             store.replace(connection, stored, stored.record._replace(title="changed"))
     report = checked(home)
     assert report.ok, report.faults
-    assert any("1 rows have changed" in notice.message for notice in report.notices)
+    assert any("1 row has changed" in notice.message for notice in report.notices)
     tamper(home, "DELETE FROM record WHERE seq = 5")
     assert any("which the database has lost" in finding.message for finding in checked(home).faults)
 

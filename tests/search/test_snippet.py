@@ -62,3 +62,12 @@ def test_any_text_gives_one_line_and_a_mark_where_the_term_is(body: str, term: s
     assert "\n" not in text
     if term.isalnum() and fold(term) in fold(body):
         assert OPEN in text
+
+
+@pytest.mark.parametrize(
+    ("body", "term", "marked"),
+    [("lease jitter, again", "jitte", "jitter"), ("renewals", "renew", "renewals"), ("会话恢复逻辑", "会话", "会话")],
+)
+def test_a_beginning_is_marked_to_the_end_of_its_word(body: str, term: str, marked: str) -> None:
+    """A ranked search showed `«jitte»r`: it looks for beginnings of words, which are no words to show."""
+    assert f"{OPEN}{marked}{CLOSE}" in passage({"body_md": body}, Terms([term], beginnings=True))
