@@ -219,7 +219,12 @@ class FileReplacement:
         self._path = PathReplacement(target, protected=protected, mode=mode)
 
     def __enter__(self) -> BinaryIO:
-        self._file = self._path.__enter__().open("wb")
+        path = self._path.__enter__()
+        try:
+            self._file = path.open("wb")
+        except OSError as error:
+            remove_tree(path)
+            raise disk_error(error, self._path.target) from error
         return self._file
 
     def __exit__(
