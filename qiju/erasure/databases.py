@@ -18,6 +18,7 @@ from qiju.erasure import candidates, indexes, proof, rows
 from qiju.erasure.rewriting import rewrite_text
 from qiju.errors import QijuError, StoreDamaged
 from qiju.store import Store
+from qiju.wording import counted
 
 if TYPE_CHECKING:
     from qiju.erasure.secret import Secret
@@ -58,7 +59,7 @@ def clean(path: Path, secret: Secret) -> list[str]:
         return _clean_store(path, secret)
     change(path, lambda connection: _rows_of(connection, secret, change=True), always=True)
     left = proof.file_holds(path, secret)
-    return [f"{left} places in {path}"] if left else []
+    return [f"{counted(left, 'place')} in {path}"] if left else []
 
 
 def change(path: Path, work: Callable[[apsw.Connection], object], *, always: bool = False) -> None:
