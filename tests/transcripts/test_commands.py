@@ -50,7 +50,7 @@ def test_show_is_plain_and_stable_in_a_pipe(session, place):
     assert "-> Bash  [t1]\n  command: make\n<- failed (exit code 2)\n  Exit code 2\n  \\x1b[31mno rule\n" in one.out
     assert "\x1b" not in one.out
     assert TOKEN not in one.out
-    assert place.ok("trajectory", "show", "session-1", "--lines", "1").out.count("lines more") == 1
+    assert place.ok("trajectory", "show", "session-1", "--lines", "1").out.count("line more") == 1
     public = place.ok("trajectory", "show", "session-1", "--view", "redacted_public")
     assert "annabelle" not in public.out
     assert "values are not shown" in public.err
