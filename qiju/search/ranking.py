@@ -3,10 +3,13 @@
 1. The word index gives a pool: the best by bm25 (title far above the rest), or, where every word of the query is so
    common that scoring all its records would cost too much, the newest that hold most of the words. A word that the
    index does not know (part of a longer word, Chinese without spaces) is looked for as a literal piece.
-2. The first hundred of the pool are scored again from their text: bm25 over fields, the share of the query's words
-   that stand there as written, neighbours in the query that are neighbours in the title, compound terms kept whole.
+2. The first hundred of the pool are scored again from their text: bm25 over fields, where earlier words of the query
+   weigh more than later ones, since people name the matter first; the share of the query's words that stand there as
+   written; neighbours in the query that are neighbours there; a title spelled like the query, which finds word forms
+   that stemming parts; compound terms kept whole.
 3. Records that lie in one project support each other: a project that holds much of the pool's score is favoured, and
    so, a little more, is the project the call is made from.
+4. A title like one further up tells little more: it gives up part of its score, so that a page shows different records.
 
 Constants were chosen on one half of a set of questions and hold on the other; nearby values do as well. Ties go to the
 newer record. What is ranked is at most `LISTED` records; a page beyond the first takes its rows from the cursor.
@@ -23,7 +26,7 @@ from qiju.record import fold
 from qiju.search import matching, plan
 from qiju.search.engine import Explanation, Found, Hit, Position, literal_rows
 from qiju.search.matching import Row
-from qiju.search.words import Stems, compounds, content, stemmer, words
+from qiju.search.words import Stems, compounds, content, stemmer, trigrams, words
 from qiju.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -41,9 +44,11 @@ NEWEST = 20_000  # records looked at where all words are common
 FIELD_WEIGHTS = (8.0, 2.0, 1.0)  # title; search terms; tags, next steps and body
 WEIGHTS_SQL = "8.0, 2.0, 1.0, 1.0, 1.0"  # the same in the order of the index's columns
 K1, B = 1.6, 0.75
-WRITTEN, NEIGHBOURS, COMPOUNDS = 0.5, 0.3, 0.2
+FADE = 0.08  # how fast words weigh less from the first to the last
+WRITTEN, NEIGHBOURS, NEAR, SPELLED, COMPOUNDS = 0.5, 0.3, 0.3, 0.5, 0.2
 COHERENCE, SHARPNESS = 0.3, 8
 HOME = 1.3
+ALIKE, VARIED = 0.4, 20  # what the same title loses; the places of the list for which it is worked out
 
 _ROW = f"SELECT record.project, {matching.COLUMNS} FROM record WHERE record.seq = ?"
 
@@ -199,24 +204,28 @@ class _Ranking:
         rarity: dict[str, float] = {}
         for word in self.words:
             for stem in word.stems or (fold(word.text),):
-                rarity[stem] = math.log(1 + (total - word.records + 0.5) / (word.records + 0.5))
+                weight = math.log(1 + (total - word.records + 0.5) / (word.records + 0.5))
+                rarity.setdefault(stem, weight / (1 + FADE * len(rarity)))
         literal = [fold(word.text) for word in self.words if word.literal]
         bases = [text.bm25(rarity, literal, average) for text in texts]
         highest = max(bases) or 1.0
         written = {word.text for word in self.words}
         neighbours = self._neighbours()
+        spelled = _spelled(trigrams(self.query.text), [trigrams(row.title) for _, row in rows])
         whole = [
             (stems, sum(rarity.get(stem, 0.0) for stem in stems))
             for stems in map(self._stems, compounds(self.query.text))
         ]
         mass = sum(rarity.values()) or 1.0
         values = []
-        for text, base in zip(texts, bases, strict=True):
-            value = base / highest + WRITTEN * text.written(written) + NEIGHBOURS * text.neighbours(neighbours)
+        for text, base, likeness in zip(texts, bases, spelled, strict=True):
+            value = base / highest + WRITTEN * text.written(written) + SPELLED * likeness
+            value += NEIGHBOURS * text.neighbours(neighbours, 1) + NEAR * text.neighbours(neighbours, 3)
             value += COMPOUNDS * sum(weight for stems, weight in whole if len(stems) > 1 and text.holds(stems)) / mass
             values.append(value)
         values = self._by_project(values, [project for project, _ in rows])
-        return [(value, row.seq, row.seq) for value, (_, row) in zip(values, rows, strict=True)]
+        titles = [text.title for text in texts]
+        return _varied([(value, row.seq, title) for value, (_, row), title in zip(values, rows, titles, strict=True)])
 
     def _average_lengths(self) -> list[float]:
         """The average words of the three fields over the whole store, which FTS5 keeps."""
@@ -270,7 +279,7 @@ class _Ranking:
 class _Text:
     """A record's text as stems: title; search terms; tags, next steps and body."""
 
-    __slots__ = ("fields", "plain")
+    __slots__ = ("fields", "pairs", "plain", "title")
 
     def __init__(self, row: Row, stems: Stems) -> None:
         sealed = bool(row.digest)
@@ -278,6 +287,8 @@ class _Text:
         rest = "\n".join((*matching.items(row.tags, sealed), *matching.items(row.next_steps, sealed), row.body_md))
         self.plain = fold(f"{row.title}\n{terms}\n{rest}")
         self.fields = [stems(row.title), stems(terms), stems(rest)]
+        self.title = frozenset(self.fields[0])
+        self.pairs = [set(pairwise(field)) for field in self.fields]
 
     def bm25(self, rarity: dict[str, float], literal: list[str], average: list[float]) -> float:
         weighted: dict[str, float] = {}
@@ -295,9 +306,9 @@ class _Text:
         """The share of the query's words that stand in the text exactly so."""
         return len(wanted.intersection(words(self.plain))) / max(len(wanted), 1)
 
-    def neighbours(self, pairs: set[tuple[str, str]]) -> float:
-        title = self.fields[0]
-        return len(pairs.intersection(pairwise(title))) / max(len(pairs), 1)
+    def neighbours(self, pairs: set[tuple[str, str]], fields: int) -> float:
+        """The share of the query's neighbours that stand side by side in the first `fields` fields."""
+        return len(pairs & set().union(*self.pairs[:fields])) / max(len(pairs), 1)
 
     def holds(self, stems: tuple[str, ...]) -> bool:
         size = len(stems)
@@ -306,6 +317,38 @@ class _Text:
             for field in self.fields
             for at in range(len(field) - size + 1)
         )
+
+
+def _spelled(wanted: frozenset[str], titles: list[frozenset[str]]) -> list[float]:
+    """How alike the query and each title are spelled, from 0 to 1; what many of these titles share counts little."""
+    held: dict[str, int] = {}
+    for title in titles:
+        for piece in title:
+            held[piece] = held.get(piece, 0) + 1
+    rarity = {piece: math.log(1 + len(titles) / count) ** 2 for piece, count in held.items()}
+    unheld = math.log(1 + len(titles)) ** 2
+    # A sum of floats depends on its order, and the order of a set on the process.
+    asked = math.fsum(rarity.get(piece, unheld) for piece in wanted)
+    likeness = []
+    for title in titles:
+        shared, own = (math.fsum(rarity[piece] for piece in pieces) for pieces in (title & wanted, title))
+        likeness.append(shared / math.sqrt(asked * own) if shared else 0.0)
+    return likeness
+
+
+def _varied(scored: list[tuple[float, int, frozenset[str]]]) -> list[tuple[float, int, int]]:
+    """(score, seq, seq) of (score, seq, title): each score less what its title shares with one placed above it."""
+    left = {seq: (score, 0.0, title) for score, seq, title in scored}
+    placed: list[tuple[float, int, int]] = []
+    while left:
+        best = max(left, key=lambda seq: (left[seq][0] * (1 - ALIKE * left[seq][1]), seq))
+        score, alike, shown = left.pop(best)
+        placed.append((score * (1 - ALIKE * alike), best, best))
+        if len(placed) < VARIED:
+            for seq, (score, alike, title) in left.items():
+                shared = len(title & shown) / max(len(title | shown), 1)
+                left[seq] = (score, max(alike, shared), title)
+    return placed
 
 
 def _sizes(api: apsw.FTS5ExtensionApi, *_values: object) -> str:

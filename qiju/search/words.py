@@ -53,6 +53,12 @@ def content(text: str) -> list[str]:
     return [word for word in every if word not in STOP and len(word) > 1] or every
 
 
+def trigrams(text: str) -> frozenset[str]:
+    """The runs of three letters in a text's words without stop words, with the gaps between the words."""
+    line = f" {' '.join(word for word in _WORD.findall(text.lower()) if word not in STOP)} "
+    return frozenset(line[at : at + 3] for at in range(len(line) - 2))
+
+
 def compounds(text: str) -> list[str]:
     """Terms of several pieces, such as `--stop-after`, `core::retry` or `utils.conf`."""
     terms = (term.strip(".,;:()[]{}`\"'!?") for term in text.split())

@@ -139,3 +139,48 @@ def test_words_that_carry_meaning() -> None:
     assert words.content("the of") == ["the", "of"]
     text = "use --stop-after, see utils.conf (core::retry)."
     assert words.compounds(text) == ["--stop-after", "utils.conf", "core::retry"]
+
+
+def test_earlier_words_of_the_query_weigh_more(store: Store) -> None:
+    first, second = log(store, "walrus"), log(store, "ocelot")
+    assert seqs(found(store, "walrus ocelot")) == [first, second]
+    assert seqs(found(store, "ocelot walrus")) == [second, first]
+
+
+def test_neighbours_in_the_text_count(store: Store) -> None:
+    together = log(store, "note", "the walrus ocelot met near heron and other birds")
+    log(store, "note", "the walrus met other heron and near ocelot birds")
+    assert seqs(found(store, "walrus ocelot"))[0] == together
+
+
+def test_a_title_spelled_like_the_query_wins_where_stems_differ(store: Store) -> None:
+    alike = log(store, "walrus deserialization")
+    log(store, "walrus infrastructure")
+    assert seqs(found(store, "walrus deserializer"))[0] == alike
+
+
+def test_a_page_shows_different_records_before_copies(store: Store) -> None:
+    log(store, "walrus and ocelot deadlock")
+    other = log(store, "heron", "walrus met an ocelot")
+    log(store, "walrus and ocelot deadlock")
+    hits = found(store, "walrus ocelot")
+    copies = [hit for hit in hits if hit.seq != other]
+    assert [hit.seq for hit in copies] == [3, 1]
+    assert copies[1].score == pytest.approx((1 - ranking.ALIKE) * (copies[0].score or 0.0))
+    assert len({hit.seq for hit in hits}) == 3
+
+
+def test_scores_never_rise_down_a_list_with_many_copies(store: Store) -> None:
+    for number in range(60):
+        log(store, f"walrus {'ocelot ' * (number % 4)}{'heron ' * (number % 3)}", project=f"p{number % 5}")
+    scores = [hit.score or 0.0 for hit in found(store, "walrus ocelot heron", limit=100)]
+    assert len(scores) == 60
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_spelling_is_a_share() -> None:
+    titles = [words.trigrams(text) for text in ("deadlock", "the deadlocks", "", "other")]
+    same, near, none, other = ranking._spelled(words.trigrams("deadlock"), titles)
+    assert same == pytest.approx(1)
+    assert 0.5 < near < 1
+    assert none == other == 0
