@@ -45,7 +45,7 @@ FIELD_WEIGHTS = (8.0, 2.0, 1.0)  # title; search terms; tags, next steps and bod
 WEIGHTS_SQL = "8.0, 2.0, 1.0, 1.0, 1.0"  # the same in the order of the index's columns
 K1, B = 1.6, 0.75
 FADE = 0.08  # how fast words weigh less from the first to the last
-WRITTEN, NEIGHBOURS, NEAR, SPELLED, COMPOUNDS = 0.5, 0.3, 0.3, 0.5, 0.2
+WRITTEN, NEIGHBOURS, SPELLED, COMPOUNDS = 0.5, 0.4, 0.5, 0.2
 COHERENCE, SHARPNESS = 0.3, 8
 HOME = 1.3
 ALIKE, VARIED = 0.4, 20  # what the same title loses; the places of the list for which it is worked out
@@ -220,7 +220,7 @@ class _Ranking:
         values = []
         for text, base, likeness in zip(texts, bases, spelled, strict=True):
             value = base / highest + WRITTEN * text.written(written) + SPELLED * likeness
-            value += NEIGHBOURS * text.neighbours(neighbours, 1) + NEAR * text.neighbours(neighbours, 3)
+            value += NEIGHBOURS * text.neighbours(neighbours)
             value += COMPOUNDS * sum(weight for stems, weight in whole if len(stems) > 1 and text.holds(stems)) / mass
             values.append(value)
         values = self._by_project(values, [project for project, _ in rows])
@@ -288,7 +288,7 @@ class _Text:
         self.plain = fold(f"{row.title}\n{terms}\n{rest}")
         self.fields = [stems(row.title), stems(terms), stems(rest)]
         self.title = frozenset(self.fields[0])
-        self.pairs = [set(pairwise(field)) for field in self.fields]
+        self.pairs = {pair for field in self.fields for pair in pairwise(field)}
 
     def bm25(self, rarity: dict[str, float], literal: list[str], average: list[float]) -> float:
         weighted: dict[str, float] = {}
@@ -306,9 +306,9 @@ class _Text:
         """The share of the query's words that stand in the text exactly so."""
         return len(wanted.intersection(words(self.plain))) / max(len(wanted), 1)
 
-    def neighbours(self, pairs: set[tuple[str, str]], fields: int) -> float:
-        """The share of the query's neighbours that stand side by side in the first `fields` fields."""
-        return len(pairs & set().union(*self.pairs[:fields])) / max(len(pairs), 1)
+    def neighbours(self, pairs: set[tuple[str, str]]) -> float:
+        """The share of the query's neighbours that stand side by side in one field."""
+        return len(pairs.intersection(self.pairs)) / max(len(pairs), 1)
 
     def holds(self, stems: tuple[str, ...]) -> bool:
         size = len(stems)
