@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from qiju.cli.frame import run
 from qiju.keeping.rowscan import scan
 from qiju.keeping.verify import Report, verify
+from qiju.migrate import PAGE_SIZE
 from qiju.projects import Home
 from qiju.record import check
 from qiju.store import Store, database_path
@@ -172,8 +173,8 @@ def _overwrite(home: Path, find: bytes, change: Callable[[bytearray, int], None]
 
 def test_a_destroyed_page_hides_no_other_rows(home: Path) -> None:
     def wipe(data: bytearray, at: int) -> None:
-        page = at // 4096 * 4096
-        data[page : page + 4096] = b"\xa5" * 4096
+        page = at // PAGE_SIZE * PAGE_SIZE
+        data[page : page + PAGE_SIZE] = b"\xa5" * PAGE_SIZE
 
     _overwrite(home, b"body 12 body 12 body 12", wipe)
     report = checked(home)
@@ -183,7 +184,7 @@ def test_a_destroyed_page_hides_no_other_rows(home: Path) -> None:
     good = [row.rowid for row in rows if row.values is not None]
     bad = [row.rowid for row in rows if row.values is None]
     assert 12 in bad
-    assert len(good) >= 20
+    assert len(good) >= 8  # a page holds some twenty of these rows; the others are read
     assert len(good) + len(bad) == 31
 
 
