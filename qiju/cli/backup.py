@@ -12,9 +12,7 @@ from qiju.jsontext import JsonValue
 from qiju.wording import counted
 
 
-def run(
-    context: Context, *, path: tuple[str, ...], list_: bool, keep: int | None, with_key: bool, json: bool
-) -> int:
+def run(context: Context, *, path: tuple[str, ...], list_: bool, keep: int | None, with_key: bool, json: bool) -> int:
     """Make a backup, or list those that are there."""
     from qiju.keeping import backup as backups
     from qiju.keeping.progress import Progress

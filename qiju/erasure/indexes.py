@@ -60,7 +60,11 @@ def cut_wal(db: Database, wait: float = READER_WAIT) -> str:
     try:
         while True:
             with translated(db):
-                busy, frames, _done = db.connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchone() or (1, 0, 0)
+                busy, frames, _done = db.connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchone() or (
+                    1,
+                    0,
+                    0,
+                )
             if not busy and frames <= 0:
                 return ""
             if time.monotonic() >= deadline:

@@ -93,9 +93,7 @@ def _program(subject: Subject) -> Iterator[Finding]:
     from shutil import which
 
     if which("qiju", path=subject.env.get("PATH")) is None:
-        yield Finding(
-            "program", WARN, "no 'qiju' is on the PATH", "agents call it by name: add its folder to the PATH"
-        )
+        yield Finding("program", WARN, "no 'qiju' is on the PATH", "agents call it by name: add its folder to the PATH")
 
 
 def _home(subject: Subject) -> Iterator[Finding]:

@@ -18,20 +18,59 @@ LOCAL, NETWORK, CLOUD, MEMORY, UNKNOWN = "local", "network", "cloud", "memory", 
 
 NETWORK_TYPES = frozenset(
     {
-        "nfs", "nfs3", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afpfs", "webdav", "davfs", "davfs2", "ncpfs",
-        "afs", "coda", "9p", "ceph", "glusterfs", "lustre", "beegfs", "gpfs", "ocfs2", "gfs2", "orangefs", "pvfs2",
-        "panfs", "acfs", "vboxsf", "vmhgfs", "prl_fs", "virtiofs", "sshfs", "osxfuse", "macfuse", "ftpfs",
+        "nfs",
+        "nfs3",
+        "nfs4",
+        "cifs",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "afpfs",
+        "webdav",
+        "davfs",
+        "davfs2",
+        "ncpfs",
+        "afs",
+        "coda",
+        "9p",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "beegfs",
+        "gpfs",
+        "ocfs2",
+        "gfs2",
+        "orangefs",
+        "pvfs2",
+        "panfs",
+        "acfs",
+        "vboxsf",
+        "vmhgfs",
+        "prl_fs",
+        "virtiofs",
+        "sshfs",
+        "osxfuse",
+        "macfuse",
+        "ftpfs",
     }
 )
 # A FUSE file system is judged by its second name; an unknown one is not trusted with locks.
 LOCAL_FUSE = frozenset(
     {
-        "fuseblk", "fuse.ntfs", "fuse.ntfs-3g", "fuse.ext2", "fuse.exfat", "fuse.encfs", "fuse.gocryptfs",
+        "fuseblk",
+        "fuse.ntfs",
+        "fuse.ntfs-3g",
+        "fuse.ext2",
+        "fuse.exfat",
+        "fuse.encfs",
+        "fuse.gocryptfs",
     }
 )
 MEMORY_TYPES = frozenset(
     {
-        "tmpfs", "ramfs",
+        "tmpfs",
+        "ramfs",
     }
 )
 

@@ -43,9 +43,7 @@ def scan(connection: apsw.Connection, table: str, columns: str, *, key: str = "s
         last = rows[-1][0]
 
 
-def _one_by_one(
-    connection: apsw.Connection, table: str, columns: str, key: str, last: int
-) -> Iterator[Scanned]:
+def _one_by_one(connection: apsw.Connection, table: str, columns: str, key: str, last: int) -> Iterator[Scanned]:
     """From the first batch with a bad row on: walk the numbers, read each row alone."""
     sql = f"SELECT {columns} FROM {table} WHERE {key} = ?"
     certain = False

@@ -105,9 +105,7 @@ def verify(store: Store, *, quick: bool = False, step: Step | None = None) -> Re
     return report
 
 
-def verify_database(
-    store: Store, *, quick: bool = False, step: Step | None = None, alone: bool = False
-) -> Report:
+def verify_database(store: Store, *, quick: bool = False, step: Step | None = None, alone: bool = False) -> Report:
     """Check the database alone: a copy somewhere has no archive and no spool of its own.
 
     `alone` says that no other process has it open.
@@ -288,9 +286,7 @@ def _numbers(db: Database, report: Report) -> None:
     """Every number ever given out is a row or a tombstone; no row's `rev` lies beyond the counter."""
     for table, what in (("record", "record"), ("trajectory_event", "event")):
         top = db.value("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)) or 0
-        listed = (
-            f"SELECT seq FROM {table} UNION SELECT seq FROM tombstone WHERE what = '{what}' UNION SELECT {top} + 1"
-        )
+        listed = f"SELECT seq FROM {table} UNION SELECT seq FROM tombstone WHERE what = '{what}' UNION SELECT {top} + 1"
         gaps = db.connection.execute(
             f"SELECT previous + 1, seq - 1 FROM (SELECT seq, lag(seq, 1, 0) OVER (ORDER BY seq) AS previous"
             f" FROM ({listed})) WHERE seq > previous + 1 LIMIT {MOST_LISTED}"
@@ -310,16 +306,30 @@ def _numbers(db: Database, report: Report) -> None:
 
 
 _POINTING_NOWHERE = (
-    ("trajectory events", "SELECT record_seq FROM trajectory_event WHERE record_seq IS NOT NULL"
-     " AND record_seq NOT IN (SELECT seq FROM record)", "refers to a record that is not there"),
-    ("records", "SELECT seq FROM record WHERE seq NOT IN"
-     " (SELECT record_seq FROM trajectory_event WHERE record_seq IS NOT NULL)", "has no trajectory event"),
-    ("redaction audit", "SELECT DISTINCT record_seq FROM redaction_audit WHERE record_seq IS NOT NULL"
-     " AND record_seq NOT IN (SELECT seq FROM record)"
-     " AND record_seq NOT IN (SELECT seq FROM tombstone WHERE what = 'record')",
-     "refers to a record that never was"),
-    ("deleted records", "SELECT seq FROM tombstone WHERE what = 'record' AND seq IN (SELECT seq FROM record)",
-     "stands as deleted and is there"),
+    (
+        "trajectory events",
+        "SELECT record_seq FROM trajectory_event WHERE record_seq IS NOT NULL"
+        " AND record_seq NOT IN (SELECT seq FROM record)",
+        "refers to a record that is not there",
+    ),
+    (
+        "records",
+        "SELECT seq FROM record WHERE seq NOT IN"
+        " (SELECT record_seq FROM trajectory_event WHERE record_seq IS NOT NULL)",
+        "has no trajectory event",
+    ),
+    (
+        "redaction audit",
+        "SELECT DISTINCT record_seq FROM redaction_audit WHERE record_seq IS NOT NULL"
+        " AND record_seq NOT IN (SELECT seq FROM record)"
+        " AND record_seq NOT IN (SELECT seq FROM tombstone WHERE what = 'record')",
+        "refers to a record that never was",
+    ),
+    (
+        "deleted records",
+        "SELECT seq FROM tombstone WHERE what = 'record' AND seq IN (SELECT seq FROM record)",
+        "stands as deleted and is there",
+    ),
 )
 
 

@@ -81,9 +81,7 @@ def read_rows(path: Path, *, month: str = "") -> Iterator[Row | Unreadable]:
 
 
 def _record(names: list[str], converts: list[Convert], cells: tuple[Any, ...]) -> dict[str, JsonValue]:
-    return {
-        name: convert(cell) for name, convert, cell in zip(names, converts, cells, strict=True) if cell is not None
-    }
+    return {name: convert(cell) for name, convert, cell in zip(names, converts, cells, strict=True) if cell is not None}
 
 
 def _converters(file: Any) -> list[Convert]:

@@ -182,8 +182,11 @@ REPAIRABLE = {
         "search indexes",
     ),
     "an event that is missing": (
-        lambda home: without_triggers(home, "DELETE FROM trajectory_event WHERE record_seq = 4;"
-                                      "INSERT INTO tombstone (what, seq, rev, id) VALUES ('event', 4, 99, '')"),
+        lambda home: without_triggers(
+            home,
+            "DELETE FROM trajectory_event WHERE record_seq = 4;"
+            "INSERT INTO tombstone (what, seq, rev, id) VALUES ('event', 4, 99, '')",
+        ),
         "events",
     ),
     "a folded text that is wrong": (

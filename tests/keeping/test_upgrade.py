@@ -142,7 +142,7 @@ def test_a_step_that_fails_changes_nothing_and_can_be_tried_again(home: Path, tm
 def test_a_disk_that_is_full_leaves_the_old_version(home: Path, tmp_path: Path) -> None:
     migrations = steps(tmp_path, SLOW.format(rows=50_000))
     limit = database_path(home).stat().st_size // 512 + 200
-    script = f"ulimit -f {limit}; trap '' XFSZ; exec \"$0\" -c \"$1\" \"$2\" \"$3\""
+    script = f'ulimit -f {limit}; trap \'\' XFSZ; exec "$0" -c "$1" "$2" "$3"'
     words = ["bash", "-c", script, sys.executable, OPEN, str(database_path(home)), str(migrations)]
     done = subprocess.run(
         words, capture_output=True, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

@@ -83,7 +83,7 @@ def test_what_the_word_index_cannot_know_is_found_as_a_piece_of_text(store: Stor
     "text", ["the", "the of and", '"', "NOT", "title:x", "AND OR", "*", "\0", "-", "::", "a" * 3000]
 )
 def test_no_text_is_syntax_and_stop_words_alone_still_search(store: Store, text: str) -> None:
-    seq = log(store, "the x of and NOT OR title:x * - :: \0 \" " + "a" * 3000)
+    seq = log(store, 'the x of and NOT OR title:x * - :: \0 " ' + "a" * 3000)
     assert seqs(found(store, text)) == [seq]
 
 
