@@ -22,7 +22,7 @@ def main() -> None:
         environment.run([python, "-m", "ruff", "format", "--check", "."])
         environment.run([python, "-m", "mypy"])
         environment.run([python, str(GENERATED), "--check"])
-    environment.run([python, "-m", "pytest", "-n", "2", *given])
+    environment.run([python, "-m", "pytest", "-n", "2", "--dist", "worksteal", *given])
 
 
 if __name__ == "__main__":
