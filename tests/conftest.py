@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,9 @@ settings.register_profile(
     "qiju", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("qiju")
+
+# A runner may start us with Ctrl-C ignored, which the processes under test would inherit: a handler undoes that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -222,4 +222,7 @@ def test_time_grows_with_the_input_and_not_with_its_square(name: str) -> None:
     small = 2_000
     while spent(small) < 0.004 and small < 200_000:
         small *= 2
-    assert spent(4 * small) < 9 * max(spent(small), 0.002), name
+    for _ in range(3):  # a busy machine can slow one of the two; it does not do so each time
+        if spent(4 * small) < 9 * max(spent(small), 0.002):
+            return
+    pytest.fail(f"{name}: four times the input took more than nine times as long, three times over")
