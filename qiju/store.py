@@ -232,6 +232,19 @@ class Store:
         return done, twins
 
     def _insert(self, connection: apsw.Connection, admitted: Admitted, project: Project, *, action: str) -> Logged:
+        logged = self.place(connection, admitted, project, action=action)
+        if not logged.created:
+            return logged
+        self.commit_terms(added=[(logged.seq, logged.digest)])
+        return logged._replace(notes=(*logged.notes, *project.notes))
+
+    def place(
+        self, connection: apsw.Connection, admitted: Admitted, project: Project, *, action: str, tier: str = "short"
+    ) -> Logged:
+        """An admitted record as a row with its audit, or the very same record that is there already.
+
+        The caller brings the commitment up to date. Raises `IdConflict` when the id exists with other content.
+        """
         fields = dict(admitted.fields, project=project.slug)
         if "id" in fields:
             known = self.find(str(fields["id"]), project.slug)
@@ -241,19 +254,12 @@ class Store:
             fields["id"] = f"{admitted.session_id}:{self.next_number(admitted.session_id)}"
         record = records.build(fields)
         seq, digest = self.insert_row(
-            connection, record, admitted.instant, admitted.session_id, admitted.session_source, tier="short"
+            connection, record, admitted.instant, admitted.session_id, admitted.session_source, tier=tier
         )
-        self.audit(connection, seq, record.redactions[len(record.redactions) - admitted.redactions :], action)
-        self.commit_terms(added=[(seq, digest)])
+        if admitted.redactions:
+            self.audit(connection, seq, record.redactions[-admitted.redactions :], action)
         return Logged(
-            record.id,
-            seq,
-            project.slug,
-            digest,
-            admitted.redactions,
-            True,
-            admitted.session_source,
-            (*admitted.notes, *project.notes),
+            record.id, seq, project.slug, digest, admitted.redactions, True, admitted.session_source, admitted.notes
         )
 
     def insert_row(
@@ -416,27 +422,11 @@ class Bulk:
 
     def add(self, admitted: Admitted, project: Project, *, action: str = "import", tier: str = "short") -> Logged:
         """Store one record. Raises `IdConflict` when its id exists with other content; nothing of it is stored then."""
-        store = self._store
-        fields = dict(admitted.fields, project=project.slug)
-        if "id" in fields:
-            known = store.find(str(fields["id"]), project.slug)
-            if known is not None:
-                return store._same(known, fields, admitted, project)
-        else:
-            fields["id"] = f"{admitted.session_id}:{store.next_number(admitted.session_id)}"
-        record = records.build(fields)
-        seq, digest = store.insert_row(
-            self._connection, record, admitted.instant, admitted.session_id, admitted.session_source, tier=tier
-        )
-        self._first = self._first or seq
-        self._terms += commitment_term(seq, digest)
-        if admitted.redactions:
-            store.audit(
-                self._connection, seq, record.redactions[len(record.redactions) - admitted.redactions :], action
-            )
-        return Logged(
-            record.id, seq, project.slug, digest, admitted.redactions, True, admitted.session_source, admitted.notes
-        )
+        logged = self._store.place(self._connection, admitted, project, action=action, tier=tier)
+        if logged.created:
+            self._first = self._first or logged.seq
+            self._terms += commitment_term(logged.seq, logged.digest)
+        return logged
 
     def finish(self) -> None:
         """Build the search rows of what was added, and bring the commitment up to date."""

@@ -117,12 +117,7 @@ class _Reader:
             source.odd("lone_surrogate", line.number)
         entry = line.value
         if line.trouble or not isinstance(entry, dict):
-            base = source.line_id(line, source.session, "", dated=False)
-            if base is not None and line.trouble:
-                yield source.unreadable(line, base)
-            elif base is not None:
-                source.odd("not_an_object", line.number)
-                yield source.draft(RecordKind.EVENT, {"type": "not_an_object", "raw": entry}, base)
+            yield from source.no_object(line)
             return
         session = text_of(entry.get("sessionId")) or source.session
         if len(self.sessions) < 2:

@@ -7,7 +7,7 @@ database test guesses against it, so an importer passes `identify`, which keys i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from qiju.jsontext import canonical, digest
@@ -85,6 +85,15 @@ class Source:
         self.report.drafted(kind, session)
         kept: JsonObject = {key: value for key, value in payload.items() if value is not None}
         return TrajectoryDraft(session, kind, kept, record_id, run, None, ts)
+
+    def no_object(self, line: Line) -> Iterator[TrajectoryDraft]:
+        """The event that stands for a line no reader could read, or for JSON that is no object; once a line."""
+        base = self.line_id(line, self.session, "", dated=False)
+        if base is not None and line.trouble:
+            yield self.unreadable(line, base)
+        elif base is not None:
+            self.odd("not_an_object", line.number)
+            yield self.draft(RecordKind.EVENT, {"type": "not_an_object", "raw": line.value}, base)
 
     def unreadable(self, line: Line, record_id: str) -> TrajectoryDraft:
         """The event that stands for a line no reader could read: its text if there is any, and its length."""
