@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable
 from enum import StrEnum
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 import typer
@@ -75,8 +74,6 @@ def build(only: str | None = None) -> typer.Typer:
     known = [name for names in GROUPS.values() for name in names]
     for name in [only] if only in known else known:
         assert name is not None
-        if find_spec(module_name(name)) is None:
-            continue
         module = import_module(module_name(name))
         table = getattr(module, "COMMAND", None)
         if isinstance(table, Command):
